@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+#	make setup		install what is missing (apt)
+#	make modules [KVER=6.12 | KDIR=/path/to/kernel/build [ARCH=um]]
+#	make provider [RDMA_CORE_SRC=/path/to/rdma-core]
+#	make install [DESTDIR=] [KVER= | KDIR=]
+#	make demo		two links in a VM, ib_write_bw and ib_write_lat
+#	make check		all tests on 6.12, a core set on 6.1, the simulator
+#	make check-all		all tests on all kernels
+#	make bench		rove beside rdma_rxe in one VM
+#	make sim		the simulator alone: no VM, no root
+#	make clean
+
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := all
+
+# --- which kernel ---------------------------------------------------------
+# KVER may be a prefix: 6.12 means the newest installed 6.12.  By default the
+# running kernel when its headers are there, else the newest that has headers.
+have-headers = $(wildcard /lib/modules/$(1)/build/Makefile)
+newest = $(shell ls -d /lib/modules/$(1)*/build/Makefile 2>/dev/null | cut -d/ -f4 | \
+		grep -E '^$(subst .,\.,$(1))([^0-9]|$$)' | grep -v -e -rt- -e -cloud- | sort -V | tail -n1)
+running := $(shell uname -r)
+
+ifdef KDIR
+  kdir := $(abspath $(KDIR))
+  kver := $(shell $(MAKE) -s -C $(kdir) $(if $(ARCH),ARCH=$(ARCH)) kernelrelease 2>/dev/null)
+else
+  ifdef KVER
+    kver := $(if $(call have-headers,$(KVER)),$(KVER),$(call newest,$(KVER)))
+  else
+    kver := $(if $(call have-headers,$(running)),$(running),$(call newest,))
+  endif
+  kdir := /lib/modules/$(kver)/build
+endif
+bdir := $(CURDIR)/build/$(kver)
+
+kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
+	$(if $(ROVE_TEST_MODULES),ROVE_TEST_MODULES=1)
+
+libdir ?= $(shell d=$$(pkg-config --variable=libdir libibverbs 2>/dev/null); echo $${d:-/usr/lib})
+
+.PHONY: all setup modules provider install demo check check-all bench sim clean selftests FORCE
+
+all: modules provider
+
+setup:
+	@selftests/setup
+
+# Each kernel is built in a tree of symbolic links of its own, so that the
+# objects of one do not overwrite those of another and rebuilds are incremental.
+modules:
+	@test -n "$(kver)" -a -e $(kdir)/Makefile || { \
+		echo "no kernel headers for '$(or $(KDIR),$(KVER),$(running))': make setup, or name one with KVER= or KDIR=" >&2; exit 1; }
+	@mkdir -p $(bdir)
+	@find -L $(bdir) -type l -not -path '*/.*' -delete
+	@find Kbuild drivers include/uapi selftests/kmod \( -name '*.[chS]' -o -name Makefile -o -name Kbuild \) 2>/dev/null | \
+	while read -r f; do \
+		mkdir -p $(bdir)/$${f%/*} 2>/dev/null; [ -L $(bdir)/$$f ] || ln -sfn $(CURDIR)/$$f $(bdir)/$$f; \
+	done
+	+@$(kmake) modules
+	@ln -f $(bdir)/drivers/infiniband/sw/rove/rove.ko $(bdir)/rove.ko
+	@echo "built build/$(kver)/rove.ko"
+
+provider:
+	+@$(MAKE) -C userspace-provider $(if $(RDMA_CORE_SRC),RDMA_CORE_SRC=$(abspath $(RDMA_CORE_SRC)))
+
+selftests:
+	+@$(MAKE) -C selftests
+
+install: modules provider
+	+$(kmake) $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
+	install -D -m 644 userspace-provider/librove-rdmav34.so $(DESTDIR)$(libdir)/libibverbs/librove-rdmav34.so
+	install -d $(DESTDIR)/etc/libibverbs.d
+	echo "driver rove" > $(DESTDIR)/etc/libibverbs.d/rove.driver
+	install -D -m 644 include/uapi/rdma/rove-abi.h $(DESTDIR)/usr/include/rdma/rove-abi.h
+	install -D -m 644 userspace-provider/man/rove.7 $(DESTDIR)/usr/share/man/man7/rove.7
+
+# --- in VMs -----------------------------------------------------------------
+demo: setup
+	@selftests/demo
+
+check: setup
+	@selftests/check
+
+check-all: setup
+	@selftests/check --all
+
+bench: setup
+	@selftests/bench
+
+sim:
+	+@$(MAKE) -C selftests/sim check
+
+clean:
+	rm -rf build
+	-@$(MAKE) -C userspace-provider clean
+	-@[ ! -f selftests/sim/Makefile ] || $(MAKE) -C selftests/sim clean
