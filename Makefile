@@ -20,7 +20,7 @@ MAKEFLAGS += --no-print-directory
 # running kernel when its headers are there, else the newest that has headers.
 have-headers = $(wildcard /lib/modules/$(1)/build/Makefile)
 newest = $(shell ls -d /lib/modules/$(1)*/build/Makefile 2>/dev/null | cut -d/ -f4 | \
-		grep -E '^$(subst .,\.,$(1))([^0-9]|$$)' | grep -v -e -rt- -e -cloud- | sort -V | tail -n1)
+		grep -E '$(if $(1),^$(subst .,\.,$(1))([^0-9]|$$),.)' | grep -v -e -rt- -e -cloud- | sort -V | tail -n1)
 running := $(shell uname -r)
 
 ifdef KDIR
@@ -57,20 +57,20 @@ modules:
 	@find -L $(bdir) -type l -not -path '*/.*' -delete
 	@find Kbuild drivers include/uapi selftests/kmod \( -name '*.[chS]' -o -name Makefile -o -name Kbuild \) 2>/dev/null | \
 	while read -r f; do \
-		mkdir -p $(bdir)/$${f%/*} 2>/dev/null; [ -L $(bdir)/$$f ] || ln -sfn $(CURDIR)/$$f $(bdir)/$$f; \
+		mkdir -p $(bdir)/$$(dirname $$f); [ -L $(bdir)/$$f ] || ln -sfn $(CURDIR)/$$f $(bdir)/$$f; \
 	done
-	+@$(kmake) modules
+	@$(kmake) modules
 	@ln -f $(bdir)/drivers/infiniband/sw/rove/rove.ko $(bdir)/rove.ko
 	@echo "built build/$(kver)/rove.ko"
 
 provider:
-	+@$(MAKE) -C userspace-provider $(if $(RDMA_CORE_SRC),RDMA_CORE_SRC=$(abspath $(RDMA_CORE_SRC)))
+	@$(MAKE) -C userspace-provider $(if $(RDMA_CORE_SRC),RDMA_CORE_SRC=$(abspath $(RDMA_CORE_SRC)))
 
 selftests:
-	+@$(MAKE) -C selftests
+	@$(MAKE) -C selftests
 
 install: modules provider
-	+$(kmake) $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
+	$(kmake) $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
 	install -D -m 644 userspace-provider/librove-rdmav34.so $(DESTDIR)$(libdir)/libibverbs/librove-rdmav34.so
 	install -d $(DESTDIR)/etc/libibverbs.d
 	echo "driver rove" > $(DESTDIR)/etc/libibverbs.d/rove.driver
@@ -91,7 +91,7 @@ bench: setup
 	@selftests/bench
 
 sim:
-	+@$(MAKE) -C selftests/sim check
+	@$(MAKE) -C selftests/sim check
 
 clean:
 	rm -rf build
