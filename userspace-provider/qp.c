@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The life of a queue pair: create, modify, query, destroy.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rove.h"
+
+ROVE_RESP(rove_qp_resp, ib_uverbs_create_qp_resp, rove_create_qp_resp);
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A queue that the QP does not have stays without a ring and always full. */
+static int map_wq(struct rove_wq *wq, int cmd_fd,
+		  const struct rove_ring_info *info, uint64_t wqe_size,
+		  uint32_t max_wr, uint32_t max_sge)
+{
+	int ret;
+
+	if (!info->mmap_size)
+		return 0;
+	ret = rove_ring_map(&wq->ring, cmd_fd, info, wqe_size);
+	if (ret)
+		return ret;
+	wq->limit = smaller(max_wr, wq->ring.depth);
+	wq->max_sge = max_sge;
+	return 0;
+}
+
+static int map_queues(struct rove_qp *qp, const struct ibv_qp_cap *cap,
+		      const struct rove_create_qp_resp *resp)
+{
+	uint64_t sges = (uint64_t)cap->max_send_sge * sizeof(struct rove_sge);
+	uint64_t payload = sges > cap->max_inline_data ? sges :
+							 cap->max_inline_data;
+	int cmd_fd = qp->vqp.qp.context->cmd_fd;
+	int ret;
+
+	ret = map_wq(&qp->sq, cmd_fd, &resp->sq,
+		     sizeof(struct rove_send_wqe) + payload,
+		     cap->max_send_wr, cap->max_send_sge);
+	if (ret)
+		return ret;
+
+	ret = map_wq(&qp->rq, cmd_fd, &resp->rq,
+		     sizeof(struct rove_recv_wqe) +
+		     (uint64_t)cap->max_recv_sge * sizeof(struct rove_sge),
+		     cap->max_recv_wr, cap->max_recv_sge);
+	if (ret)
+		rove_ring_unmap(&qp->sq.ring);
+	return ret;
+}
+
+struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_init_attr_ex ask = *attr;
+	union rove_qp_resp resp = {};
+	struct ibv_create_qp cmd = {};
+	bool single_threaded;
+	uint64_t ops = 0;
+	struct rove_qp *qp;
+	int ret;
+
+	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD |
+					  IBV_QP_INIT_ATTR_CREATE_FLAGS |
+					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		goto unsupported;
+	if (attr->qp_type != IBV_QPT_RC)
+		goto unsupported;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    attr->create_flags)
+		goto unsupported;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		ops = attr->send_ops_flags;
+		if (ops & ~rove_qp_send_ops)
+			goto unsupported;
+	}
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
+	    !attr->send_cq || !attr->recv_cq) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+
+	ask.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &ask, &cmd, sizeof(cmd),
+				   &resp.core, sizeof(resp));
+	if (ret)
+		goto free_qp;
+
+	ret = map_queues(qp, &ask.cap, &resp.own);
+	if (ret)
+		goto destroy;
+
+	single_threaded = to_rove_pd(attr->pd)->td != NULL;
+	rove_lock_init(&qp->sq.lock, single_threaded);
+	rove_lock_init(&qp->rq.lock, single_threaded);
+	qp->max_inline = ask.cap.max_inline_data;
+	qp->always = attr->sq_sig_all ? ROVE_WR_SIGNALED : 0;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		rove_qp_set_ex_ops(&qp->vqp.qp_ex, ops);
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	}
+	attr->cap = ask.cap;
+	return &qp->vqp.qp;
+
+destroy:
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+free_qp:
+	free(qp);
+	errno = ret;
+	return NULL;
+
+unsupported:
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_qp *rove_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = rove_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+/* Completions of a QP that is gone, or starts anew, are nobody's. */
+static void forget_completions(struct rove_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	rove_cq_forget_qp(ibqp->send_cq, ibqp->qp_num);
+	if (ibqp->recv_cq != ibqp->send_cq)
+		rove_cq_forget_qp(ibqp->recv_cq, ibqp->qp_num);
+}
+
+/* The kernel has set both indices of the ring to 0. */
+static void restart(struct rove_wq *wq)
+{
+	wq->prod = 0;
+	wq->cons = 0;
+}
+
+int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct rove_qp *qp = to_rove_qp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	bool reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
+	int ret;
+
+	if (!reset) {
+		ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+		if (!ret && (mask & IBV_QP_STATE))
+			ibqp->state = attr->qp_state;
+		return ret;
+	}
+
+	/* Nobody may post between the kernel's return to 0 and ours. */
+	rove_lock(&qp->sq.lock);
+	rove_lock(&qp->rq.lock);
+	ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (!ret) {
+		ibqp->state = IBV_QPS_RESET;
+		restart(&qp->sq);
+		restart(&qp->rq);
+	}
+	rove_unlock(&qp->rq.lock);
+	rove_unlock(&qp->sq.lock);
+
+	if (!ret)
+		forget_completions(qp);
+	return ret;
+}
+
+int rove_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	struct ibv_query_qp cmd = {};
+
+	return ibv_cmd_query_qp(ibqp, attr, mask, init_attr,
+				&cmd, sizeof(cmd));
+}
+
+int rove_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct rove_qp *qp = to_rove_qp(ibqp);
+	int ret = ibv_cmd_destroy_qp(ibqp);
+
+	if (ret)
+		return ret;
+	forget_completions(qp);
+	rove_ring_unmap(&qp->sq.ring);
+	rove_ring_unmap(&qp->rq.ring);
+	rove_lock_destroy(&qp->rq.lock);
+	rove_lock_destroy(&qp->sq.lock);
+	free(qp);
+	return 0;
+}

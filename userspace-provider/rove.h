@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The provider's objects: who owns what, and which lock guards it.
+ *
+ *   rove.c     device, context, registration with libibverbs
+ *   pd.c mr.c ah.c       protection and thread domains, regions, addresses
+ *   cq.c cq_poll.c       completion queues: life cycle, polling
+ *   qp.c                 queue pairs: life cycle
+ *   post.c wr.c          ibv_post_*(), ibv_wr_*()
+ *   ring.c ring.h        the memory shared with the kernel
+ *   wakeup.c             the one system call of the data path
+ *
+ * Lifetime: an object lives from its create to its destroy call; the program
+ * promises to use it in between only, as with any provider.  The kernel keeps
+ * the pages of a ring until we unmap them, so that queues can be read after
+ * the device is gone.
+ *
+ * Order of locks: a CQ's poll lock, then its arm lock; a send queue's, then a
+ * receive queue's.  No lock of a QP is held together with one of a CQ.
+ */
+#ifndef ROVE_H
+#define ROVE_H
+
+#include <pthread.h>
+
+#include "compat.h"
+#include "ring.h"
+
+/**
+ * struct rove_lock - a spin lock that can be told there is nothing to exclude
+ * @lock: the lock
+ * @single_threaded: the program promised to use the object from one thread at
+ *	a time (thread domain, IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+ */
+struct rove_lock {
+	pthread_spinlock_t lock;
+	bool single_threaded;
+};
+
+static inline void rove_lock_init(struct rove_lock *lock, bool single_threaded)
+{
+	pthread_spin_init(&lock->lock, PTHREAD_PROCESS_PRIVATE);
+	lock->single_threaded = single_threaded;
+}
+
+static inline void rove_lock_destroy(struct rove_lock *lock)
+{
+	pthread_spin_destroy(&lock->lock);
+}
+
+static inline void rove_lock(struct rove_lock *lock)
+{
+	if (!lock->single_threaded)
+		pthread_spin_lock(&lock->lock);
+}
+
+static inline void rove_unlock(struct rove_lock *lock)
+{
+	if (!lock->single_threaded)
+		pthread_spin_unlock(&lock->lock);
+}
+
+/**
+ * struct rove_context - an open device
+ * @vctx: what libibverbs knows of it
+ * @max_inline: largest inline payload of a QP, for ibv_create_qp()
+ * @max_sge: likewise
+ * @wakeup_by_ioctl: write(2) was refused once (wakeup.c); set, never cleared
+ */
+struct rove_context {
+	struct verbs_context vctx;
+	uint32_t max_inline;
+	uint32_t max_sge;
+	bool wakeup_by_ioctl;
+};
+
+/**
+ * struct rove_td - a thread domain: a promise, and nothing in the kernel
+ * @td: the public part
+ * @users: parent domains that hold it; atomic
+ */
+struct rove_td {
+	struct ibv_td td;
+	unsigned int users;
+};
+
+/**
+ * struct rove_pd - a protection domain, or a parent domain around one
+ * @pd: the public part
+ * @real: parent domain: the protection domain inside, else NULL
+ * @td: parent domain: the thread domain inside, or NULL
+ * @users: parent domains around it; atomic
+ */
+struct rove_pd {
+	struct ibv_pd pd;
+	struct rove_pd *real;
+	struct rove_td *td;
+	unsigned int users;
+};
+
+/**
+ * struct rove_cq - a completion queue
+ * @vcq: what libibverbs knows of it
+ * @lock: guards all below; held from ibv_start_poll() to ibv_end_poll()
+ * @arm_lock: guards @ring.hdr too, for who arms the CQ in between those two;
+ *	@ring changes under both locks
+ * @ring: the completions
+ * @cons: next CQE to be taken
+ * @published: @cons as the kernel knows it
+ * @prod: the kernel's index as last read; CQEs before it may be looked at
+ * @cur: extended poll: the CQE that ibv_wc_read_*() are about
+ */
+struct rove_cq {
+	struct verbs_cq vcq;
+	struct rove_lock lock;
+	struct rove_lock arm_lock;
+	struct rove_ring ring;
+	uint32_t cons;
+	uint32_t published;
+	uint32_t prod;
+	const struct rove_cqe *cur;
+};
+
+/**
+ * struct rove_wq - one half of a QP: a ring that we fill and the kernel empties
+ * @lock: guards all below
+ * @ring: the work requests
+ * @prod: next slot to be filled
+ * @cons: the kernel's index as last read
+ * @limit: work requests that the program may have outstanding; 0: no ring
+ * @max_sge: scatter/gather entries in one
+ */
+struct rove_wq {
+	struct rove_lock lock;
+	struct rove_ring ring;
+	uint32_t prod;
+	uint32_t cons;
+	uint32_t limit;
+	uint32_t max_sge;
+};
+
+/**
+ * struct rove_qp - a queue pair
+ * @vqp: what libibverbs knows of it
+ * @sq: send queue
+ * @rq: receive queue
+ * @max_inline: largest inline payload; constant
+ * @always: ROVE_WR_SIGNALED when the QP was created with sq_sig_all, else 0
+ * @wr_first: ibv_wr_*(): @sq.prod at ibv_wr_start(), to go back to
+ * @wr_cur: ibv_wr_*(): the request that setters are about; NULL after an error
+ * @wr_err: ibv_wr_*(): the first error since ibv_wr_start()
+ *
+ * The last three are guarded by @sq.lock, held from ibv_wr_start() to
+ * ibv_wr_complete() or ibv_wr_abort().
+ */
+struct rove_qp {
+	struct verbs_qp vqp;
+	struct rove_wq sq;
+	struct rove_wq rq;
+	uint32_t max_inline;
+	uint8_t always;
+	uint32_t wr_first;
+	struct rove_send_wqe *wr_cur;
+	int wr_err;
+};
+
+static inline struct rove_context *to_rove_ctx(struct ibv_context *context)
+{
+	return container_of(context, struct rove_context, vctx.context);
+}
+
+static inline struct rove_pd *to_rove_pd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct rove_pd, pd);
+}
+
+static inline struct rove_cq *to_rove_cq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct rove_cq, vcq.cq);
+}
+
+static inline struct rove_cq *to_rove_cq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct rove_cq, vcq.cq_ex);
+}
+
+static inline struct rove_qp *to_rove_qp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct rove_qp, vqp.qp);
+}
+
+static inline struct rove_qp *to_rove_qp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct rove_qp, vqp.qp_ex);
+}
+
+/*
+ * No room for another work request.  The kernel's cache line is touched only
+ * when our last knowledge of it says "full".  An index that makes no sense
+ * (further ahead than we are) reads as full too.
+ */
+static inline bool rove_wq_full(struct rove_wq *wq)
+{
+	if (likely(wq->prod - wq->cons < wq->limit))
+		return false;
+	if (!wq->limit)
+		return true;
+	wq->cons = rove_index_load(&wq->ring.hdr->cons);
+	return wq->prod - wq->cons >= wq->limit;
+}
+
+/* pd.c */
+struct ibv_pd *rove_alloc_pd(struct ibv_context *context);
+int rove_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_td *rove_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr);
+int rove_dealloc_td(struct ibv_td *ibtd);
+struct ibv_pd *rove_alloc_parent_domain(struct ibv_context *context,
+				struct ibv_parent_domain_init_attr *attr);
+
+/* mr.c */
+struct ibv_mr *rove_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			   uint64_t iova, int access);
+int rove_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		  void *addr, size_t length, int access);
+int rove_dereg_mr(struct verbs_mr *vmr);
+
+/* ah.c */
+struct ibv_ah *rove_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int rove_destroy_ah(struct ibv_ah *ah);
+
+/* cq.c */
+struct ibv_cq *rove_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel,
+			      int comp_vector);
+struct ibv_cq_ex *rove_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr);
+int rove_resize_cq(struct ibv_cq *ibcq, int cqe);
+int rove_destroy_cq(struct ibv_cq *ibcq);
+int rove_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+void rove_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num);
+
+/* cq_poll.c */
+int rove_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
+void rove_cq_set_ex_ops(struct ibv_cq_ex *cq, uint64_t wc_flags);
+extern const uint64_t rove_cq_wc_flags;
+
+/* qp.c */
+struct ibv_qp *rove_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr);
+int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
+int rove_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr);
+int rove_destroy_qp(struct ibv_qp *ibqp);
+
+/* post.c */
+int rove_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr);
+int rove_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr);
+
+/* wr.c */
+void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops);
+extern const uint64_t rove_qp_send_ops;
+
+/* wakeup.c */
+int rove_wakeup(struct ibv_qp *ibqp, uint32_t command);
+
+#endif /* ROVE_H */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Filling a slot of the send ring; shared by ibv_post_send() (post.c) and the
+ * ibv_wr_*() builders (wr.c).  Nothing is read back from the slot for a
+ * decision that matters: another thread may be scribbling there.
+ */
+#ifndef ROVE_WQE_H
+#define ROVE_WQE_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "rove.h"
+
+/* Nobody translates opcodes and flags, or scatter/gather entries. */
+static_assert(ROVE_WR_RDMA_WRITE == (int)IBV_WR_RDMA_WRITE &&
+	      ROVE_WR_RDMA_WRITE_WITH_IMM == (int)IBV_WR_RDMA_WRITE_WITH_IMM &&
+	      ROVE_WR_SEND == (int)IBV_WR_SEND &&
+	      ROVE_WR_SEND_WITH_IMM == (int)IBV_WR_SEND_WITH_IMM &&
+	      ROVE_WR_RDMA_READ == (int)IBV_WR_RDMA_READ &&
+	      ROVE_WR_ATOMIC_CMP_AND_SWP == (int)IBV_WR_ATOMIC_CMP_AND_SWP &&
+	      ROVE_WR_ATOMIC_FETCH_AND_ADD == (int)IBV_WR_ATOMIC_FETCH_AND_ADD &&
+	      ROVE_WR_SEND_WITH_INV == (int)IBV_WR_SEND_WITH_INV, "opcodes");
+static_assert(ROVE_WR_FENCE == (int)IBV_SEND_FENCE &&
+	      ROVE_WR_SIGNALED == (int)IBV_SEND_SIGNALED &&
+	      ROVE_WR_SOLICITED == (int)IBV_SEND_SOLICITED &&
+	      ROVE_WR_INLINE == (int)IBV_SEND_INLINE, "flags");
+static_assert(sizeof(struct ibv_sge) == sizeof(struct rove_sge) &&
+	      offsetof(struct ibv_sge, length) ==
+	      offsetof(struct rove_sge, length) &&
+	      offsetof(struct ibv_sge, lkey) ==
+	      offsetof(struct rove_sge, lkey), "sge");
+
+#define ROVE_WQE_FLAGS	(ROVE_WR_FENCE | ROVE_WR_SIGNALED | \
+			 ROVE_WR_SOLICITED | ROVE_WR_INLINE)
+
+/* Work may be handed in from RTS on; in SQE and ERR it is flushed. */
+static inline bool rove_may_send(const struct rove_qp *qp)
+{
+	return qp->vqp.qp.state >= IBV_QPS_RTS;
+}
+
+static inline bool rove_may_inline(uint8_t opcode)
+{
+	return opcode != ROVE_WR_RDMA_READ &&
+	       opcode != ROVE_WR_ATOMIC_CMP_AND_SWP &&
+	       opcode != ROVE_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* A request without payload; the fields of its opcode are the caller's. */
+static inline void rove_wqe_begin(struct rove_send_wqe *wqe, uint64_t wr_id,
+				  uint8_t opcode, uint8_t flags)
+{
+	wqe->wr_id = wr_id;
+	wqe->opcode = opcode;
+	wqe->flags = flags;
+	wqe->num_sge = 0;
+	wqe->inline_len = 0;
+}
+
+static inline void rove_wqe_set_sges(struct rove_send_wqe *wqe,
+				     const struct ibv_sge *sge, uint32_t num)
+{
+	wqe->num_sge = num;
+	if (num)
+		memcpy(wqe->sge, sge, num * sizeof(*sge));
+}
+
+/*
+ * Appends to the inline payload, of which @have bytes are there.  False when
+ * there is no room for it.
+ */
+static inline bool rove_wqe_add_inline(struct rove_send_wqe *wqe,
+				       uint32_t *have, uint32_t max,
+				       const void *from, size_t len)
+{
+	if (unlikely(len > max - *have))
+		return false;
+	if (len)
+		memcpy((char *)wqe->sge + *have, from, len);
+	*have += len;
+	return true;
+}
+
+#endif /* ROVE_WQE_H */
