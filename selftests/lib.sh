@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced by the shell tests: TAP output, the network they run on, one trap that
+# takes all of it away again, and waiting by polling a condition.
+#
+# Two ends, A and B, with one RDMA link each:
+#
+#	 namespace $NSA                               namespace $NSB
+#	+--------------------+                       +--------------------+
+#	| $LA  ($DRIVER_A)   |      topo_pair        |   ($DRIVER_B)  $LB |
+#	|  va  10.77.0.1/24 -|-----------------------|- 10.77.0.2/24  vb  |
+#	|      fd77::1/64    |                       |  fd77::2/64        |
+#	+---------|----------+                       +---------|----------+
+#	          |         +------- $NSM ----------+          |
+#	          '---------|- ma --- br0 ---- mb  -|----------'
+#	                    +-----------------------+
+#	                 topo_hop: a bridge in between; netem sits on ma and mb,
+#	                 where only single packets come by (segmentation is off
+#	                 on va and vb)
+#
+# DRIVER_A and DRIVER_B are rove unless set (DRIVER sets both).  rdma_rxe works
+# in the initial namespace only, so an end with rxe stays there ($NSA or $NSB is
+# empty), and with rxe at both ends policy routes force the packets over the
+# wire ("flat").
+
+DRIVER_A=${DRIVER_A:-${DRIVER:-rove}}
+DRIVER_B=${DRIVER_B:-${DRIVER:-rove}}
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+bin=$here/../build/selftests
+tmp=$(mktemp -d)
+port=18500
+T_COUNT=0 T_FAILED=0
+NSA= NSB= NSM= LA= LB= FLAT=
+A4=10.77.0.1 B4=10.77.0.2 A6=fd77::1 B6=fd77::2
+WAIT=${WAIT:-20}
+
+# --- TAP --------------------------------------------------------------------
+
+say() { echo "# $*"; }
+ok() { echo "ok $((++T_COUNT)) - $*"; }
+skip() { echo "ok $((++T_COUNT)) - $1 # SKIP ${2:-}"; }
+not_ok() { echo "not ok $((++T_COUNT)) - $*"; ((++T_FAILED)); return 1; }
+skip_all() { echo "1..0 # SKIP $*"; exit 0; }
+
+# t NAME COMMAND...: one test point.  Exit code 4 of the command is a skip.
+t() {
+	local name=$1 rc; shift
+	("$@") > "$tmp/t.out" 2>&1; rc=$?
+	case $rc in
+	0) ok "$name" ;;
+	4) skip "$name" "$(tail -n 1 "$tmp/t.out")" ;;
+	*) not_ok "$name"; say "exit code $rc of: $*"; tail -n 30 "$tmp/t.out" | sed 's/^/#   /' ;;
+	esac
+	return $rc
+}
+
+done_testing() {
+	echo "1..$T_COUNT"
+	exit $((T_FAILED > 0))
+}
+
+bail() { not_ok "$1"; say "set-up failed, the rest of this test did not run"; done_testing; }
+
+# --- waiting ------------------------------------------------------------------
+
+# wait_for SECONDS COMMAND...: until the command succeeds
+wait_for() {
+	local end=$((SECONDS + $1)); shift
+	until "$@" > /dev/null 2>&1; do
+		((SECONDS < end)) || { echo "waited in vain for: $*" >&2; return 1; }
+		read -rt 0.05 <> <(:) || :
+	done
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# --- both ends ------------------------------------------------------------------
+
+inns() { local ns=$1; shift; if [[ $ns ]]; then ip netns exec "$ns" "$@"; else "$@"; fi; }
+nA() { inns "$NSA" "$@"; }
+nB() { inns "$NSB" "$@"; }
+nM() { inns "$NSM" "$@"; }
+
+cleanup() {
+	local job
+	trap - EXIT
+	for job in $(jobs -p); do kill -9 "$job" 2>/dev/null; done
+	wait 2>/dev/null
+	[[ $LA ]] && rdma link delete "$LA" 2>/dev/null
+	[[ $LB ]] && rdma link delete "$LB" 2>/dev/null
+	nA ip link del va 2>/dev/null
+	local ns
+	for ns in $NSA $NSB $NSM; do ip netns del "$ns" 2>/dev/null; done
+	if [[ $FLAT ]]; then
+		ip rule del pref 10 2>/dev/null; ip rule del pref 11 2>/dev/null
+		ip rule add pref 0 lookup local 2>/dev/null; ip rule del pref 100 2>/dev/null
+		ip -6 rule del pref 10 2>/dev/null; ip -6 rule del pref 11 2>/dev/null
+		ip -6 rule add pref 0 lookup local 2>/dev/null; ip -6 rule del pref 100 2>/dev/null
+		for ns in 5 6; do ip rule del pref $ns; ip -6 rule del pref $ns; done 2>/dev/null
+	fi
+	if declare -F extra_cleanup > /dev/null; then extra_cleanup; fi
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 143' TERM INT
+
+new_ns() {
+	local ns="rove-$1-$$"
+	ip netns add "$ns" && ip -n "$ns" link set lo up && inns "$ns" sysctl -qw \
+		net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 && echo "$ns"
+}
+
+need_driver() {
+	local d
+	for d in "$DRIVER_A" "$DRIVER_B"; do
+		case $d in
+		rxe) modprobe rdma_rxe || skip_all "no rdma_rxe" ;;
+		rove) modprobe rove || bail "modprobe rove" ;;
+		esac
+	done
+	sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0
+}
+
+make_namespaces() {
+	need_driver
+	[[ $DRIVER_A == rxe ]] || NSA=$(new_ns a)
+	[[ $DRIVER_B == rxe ]] || NSB=$(new_ns b)
+	[[ $NSA || $NSB ]] || FLAT=1
+}
+
+# set_end NS DEV MTU V4 V6
+set_end() {
+	inns "$1" ip link set "$2" mtu "$3" up &&
+	inns "$1" ip addr add "$4/24" dev "$2" &&
+	inns "$1" ip addr add "$5/64" dev "$2" nodad
+}
+
+# Two addresses of one namespace talk over lo; make them take the wire.
+flatten() {
+	local v
+	sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.{va,vb}.rp_filter=0 \
+		net.ipv4.conf.{va,vb}.accept_local=1 net.ipv4.conf.{va,vb}.arp_ignore=1
+	for v in -4 -6; do
+		ip $v rule add pref 100 lookup local
+		ip $v rule del pref 0
+	done
+	ip rule add pref 10 from $A4 to $B4 lookup 1001; ip route add $B4/32 dev va src $A4 table 1001
+	ip rule add pref 11 from $B4 to $A4 lookup 1002; ip route add $A4/32 dev vb src $B4 table 1002
+	ip -6 rule add pref 10 from $A6 to $B6 lookup 1001; ip -6 route add $B6/128 dev va src $A6 table 1001
+	ip -6 rule add pref 11 from $B6 to $A6 lookup 1002; ip -6 route add $A6/128 dev vb src $B6 table 1002
+	# IPv4: incoming packets for a local address must still find it
+	ip rule add pref 5 iif va lookup local; ip rule add pref 6 iif vb lookup local
+	ip -6 rule add pref 5 iif va lookup local; ip -6 rule add pref 6 iif vb lookup local
+	local am bm
+	am=$(< /sys/class/net/va/address); bm=$(< /sys/class/net/vb/address)
+	ip neigh replace $B4 lladdr "$bm" dev va nud permanent; ip neigh replace $A4 lladdr "$am" dev vb nud permanent
+	ip -6 neigh replace $B6 lladdr "$bm" dev va nud permanent; ip -6 neigh replace $A6 lladdr "$am" dev vb nud permanent
+}
+
+# topo_pair [MTU]
+topo_pair() {
+	local mtu=${1:-4200}
+	make_namespaces
+	ip link add va type veth peer name vb || return
+	[[ $NSA ]] && ip link set va netns "$NSA"
+	[[ $NSB ]] && ip link set vb netns "$NSB"
+	set_end "$NSA" va "$mtu" $A4 $A6 && set_end "$NSB" vb "$mtu" $B4 $B6 || return
+	[[ $FLAT ]] && flatten
+	return 0
+}
+
+# topo_hop [MTU]
+topo_hop() {
+	local mtu=${1:-4200}
+	make_namespaces
+	NSM=$(new_ns m)
+	ip link add va type veth peer name ma && ip link set ma netns "$NSM" || return
+	ip link add vb type veth peer name mb && ip link set mb netns "$NSM" || return
+	[[ $NSA ]] && ip link set va netns "$NSA"
+	[[ $NSB ]] && ip link set vb netns "$NSB"
+	nM ip link add br0 type bridge forward_delay 0 mcast_snooping 0
+	local p
+	for p in ma mb; do nM ip link set $p mtu "$mtu" master br0 up; done
+	nM ip link set br0 mtu "$mtu" up
+	nA ethtool -K va tx-udp-segmentation off generic-segmentation-offload off > /dev/null 2>&1
+	nB ethtool -K vb tx-udp-segmentation off generic-segmentation-offload off > /dev/null 2>&1
+	set_end "$NSA" va "$mtu" $A4 $A6 && set_end "$NSB" vb "$mtu" $B4 $B6 || return
+	[[ $FLAT ]] && flatten
+	return 0
+}
+
+# netem_hop ARGS...: on both directions of the second hop;  none: take it off
+netem_hop() { nM tc qdisc replace dev ma root netem "$@" && nM tc qdisc replace dev mb root netem "$@"; }
+# netem_first ARGS...: on the devices of the links themselves
+netem_first() { nA tc qdisc replace dev va root netem "$@" && nB tc qdisc replace dev vb root netem "$@"; }
+netem_off() {
+	nA tc qdisc del dev va root 2>/dev/null; nB tc qdisc del dev vb root 2>/dev/null
+	[[ $NSM ]] && { nM tc qdisc del dev ma root 2>/dev/null; nM tc qdisc del dev mb root 2>/dev/null; }
+	return 0
+}
+
+# --- RDMA links -------------------------------------------------------------------
+
+link_add() { inns "$1" rdma link add "$2" type "$3" netdev "$4"; }	# NS NAME DRIVER DEV
+port_active() { [[ $(cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null) == *ACTIVE* ]]; }
+
+# links: one on each end, and wait until they can be used
+links() {
+	LA=${DRIVER_A}a; link_add "$NSA" "$LA" "$DRIVER_A" va || return
+	LB=${DRIVER_B}b; link_add "$NSB" "$LB" "$DRIVER_B" vb || return
+	wait_for "$WAIT" port_active "$LA" && wait_for "$WAIT" port_active "$LB" &&
+	wait_for "$WAIT" gid_index "$LA" $A4 && wait_for "$WAIT" gid_index "$LB" $B4 &&
+	wait_for "$WAIT" gid_index "$LA" $A6 && wait_for "$WAIT" gid_index "$LB" $B6
+}
+
+# gid_of ADDRESS: as sysfs writes it
+gid_of() {
+	/usr/bin/python3 -c '
+import sys, ipaddress as i
+a = i.ip_address(sys.argv[1])
+print(i.ip_address("::ffff:" + str(a)).exploded if a.version == 4 else a.exploded)' "$1"
+}
+
+declare -A GID_OF=([$A4]=0000:0000:0000:0000:0000:ffff:0a4d:0001 [$B4]=0000:0000:0000:0000:0000:ffff:0a4d:0002
+	[$A6]=fd77:0000:0000:0000:0000:0000:0000:0001 [$B6]=fd77:0000:0000:0000:0000:0000:0000:0002)
+# gid_index DEV ADDRESS: the index of its RoCE v2 GID
+gid_index() {
+	local want=${GID_OF[$2]:-} i gid type dir=/sys/class/infiniband/$1/ports/1
+	[[ $want ]] || { want=$(gid_of "$2"); GID_OF[$2]=$want; }
+	for i in {0..63}; do
+		{ read -r gid < "$dir/gids/$i"; } 2>/dev/null || return 1
+		[[ $gid == "$want" ]] || continue
+		{ read -r type < "$dir/gid_attrs/types/$i"; } 2>/dev/null || continue
+		if [[ $type == "RoCE v2" ]]; then
+			echo $i
+			return 0
+		fi
+	done
+	return 1
+}
+
+# --- a server and a client ------------------------------------------------------------
+
+listening() { inns "$1" ss -Hltn "sport = :$2" | grep -q .; }
+
+# both SECONDS A|B SERVER-COMMAND CLIENT-COMMAND
+# Runs the server on the end named, the client on the other; in the commands
+# %d is the device, %g4 and %g6 the GID index, %p the TCP port, %s the server's
+# address (IPv4).  Output: $tmp/server, $tmp/client.
+both() {
+	local limit=$1 side=$2 srv=$3 cli=$4 sns cns sdev cdev saddr caddr pid rc src p=$((port++))
+	local s4 s6 c4 c6
+	echo "$port" > "$tmp/port"
+	if [[ $side == A ]]; then
+		sns=$NSA cns=$NSB sdev=$LA cdev=$LB saddr=$A4
+		s4=$(gid_index "$LA" $A4) s6=$(gid_index "$LA" $A6) c4=$(gid_index "$LB" $B4) c6=$(gid_index "$LB" $B6)
+	else
+		sns=$NSB cns=$NSA sdev=$LB cdev=$LA saddr=$B4
+		s4=$(gid_index "$LB" $B4) s6=$(gid_index "$LB" $B6) c4=$(gid_index "$LA" $A4) c6=$(gid_index "$LA" $A6)
+	fi
+	[[ $FLAT ]] && saddr=127.0.0.1
+	srv=${srv//%d/$sdev} srv=${srv//%g4/$s4} srv=${srv//%g6/$s6} srv=${srv//%p/$p}
+	cli=${cli//%d/$cdev} cli=${cli//%g4/$c4} cli=${cli//%g6/$c6} cli=${cli//%p/$p} cli=${cli//%s/$saddr}
+	inns "$sns" timeout -k 5 "$limit" bash -c "$srv" > "$tmp/server" 2>&1 &
+	pid=$!
+	if ! wait_for 30 eval "listening '$sns' $p || gone $pid" || gone $pid; then
+		echo "server does not listen: $srv"; cat "$tmp/server"
+		kill $pid 2>/dev/null; wait $pid; return 1
+	fi
+	inns "$cns" timeout -k 5 "$limit" bash -c "$cli" > "$tmp/client" 2>&1
+	rc=$?
+	# when the client has failed the server may wait for ever
+	if ((rc)); then kill $pid 2>/dev/null; fi
+	wait $pid; src=$?
+	if ((rc || src)); then
+		echo "client ($rc): $cli"; tail -n 15 "$tmp/client"
+		echo "server ($src): $srv"; tail -n 15 "$tmp/server"
+		return 1
+	fi
+}
