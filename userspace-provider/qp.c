@@ -58,7 +58,19 @@ static int map_queues(struct rove_qp *qp, const struct ibv_qp_cap *cap,
 struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 				 struct ibv_qp_init_attr_ex *attr)
 {
-	struct ibv_qp_init_attr_ex ask = *attr;
+	/*
+	 * Field by field: the program's structure may be an older, shorter one.
+	 */
+	struct ibv_qp_init_attr_ex ask = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+	};
 	union rove_qp_resp resp = {};
 	struct ibv_create_qp cmd = {};
 	bool single_threaded;
@@ -90,7 +102,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	if (!qp)
 		return NULL;
 
-	ask.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ask.pd = attr->pd;
 	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &ask, &cmd, sizeof(cmd),
 				   &resp.core, sizeof(resp));
 	if (ret)

@@ -131,8 +131,6 @@ static struct verbs_context *rove_alloc_context(struct ibv_device *device,
 		return NULL;
 	}
 
-	ctx->max_inline = resp.own.max_inline;
-	ctx->max_sge = resp.own.max_sge;
 	verbs_set_ops(&ctx->vctx, &rove_context_ops);
 	return &ctx->vctx;
 }

@@ -63,14 +63,10 @@ static inline void rove_unlock(struct rove_lock *lock)
 /**
  * struct rove_context - an open device
  * @vctx: what libibverbs knows of it
- * @max_inline: largest inline payload of a QP, for ibv_create_qp()
- * @max_sge: likewise
  * @wakeup_by_ioctl: write(2) was refused once (wakeup.c); set, never cleared
  */
 struct rove_context {
 	struct verbs_context vctx;
-	uint32_t max_inline;
-	uint32_t max_sge;
 	bool wakeup_by_ioctl;
 };
 

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+const struct verbs_device_ops *fake_device;
+const struct verbs_context_ops *fake_ops;
+struct fake_ring fake_sq, fake_rq, fake_cq;
+uint32_t fake_sq_depth = 8, fake_rq_depth = 8, fake_cq_depth = 8;
+struct ibv_qp_cap fake_cap = {
+	.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 4,
+	.max_recv_sge = 4, .max_inline_data = 100,
+};
+void (*fake_spoil)(struct rove_ring_info *info);
+unsigned int fake_writes, fake_ioctls;
+int fake_write_errno, fake_write_errno_count;
+unsigned char fake_last_write[64];
+int fake_modify_errno;
+int fake_live;
+
+static int fd = -1;
+static uint64_t fd_end;
+
+static void make_ring(struct fake_ring *ring, uint32_t depth, uint32_t stride)
+{
+	uint64_t size = ROVE_RING_SLOTS + (uint64_t)depth * stride;
+
+	size = (size + 4095) & ~4095ULL;
+	ring->info = (struct rove_ring_info){
+		.mmap_offset = fd_end,
+		.mmap_size = size,
+		.depth = depth,
+		.stride = stride,
+	};
+	fd_end += size;
+	assert(!ftruncate(fd, fd_end));
+	ring->hdr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			 ring->info.mmap_offset);
+	assert(ring->hdr != MAP_FAILED);
+	ring->slots = (char *)ring->hdr + ROVE_RING_SLOTS;
+}
+
+static struct rove_ring_info spoiled(struct rove_ring_info info)
+{
+	if (fake_spoil)
+		fake_spoil(&info);
+	return info;
+}
+
+struct ibv_context *fake_open(void)
+{
+	struct verbs_context *vctx;
+
+	fd = memfd_create("rove-test", 0);
+	assert(fd >= 0);
+	vctx = fake_device->alloc_context(NULL, fd, NULL);
+	return vctx ? &vctx->context : NULL;
+}
+
+/* --- libibverbs --- */
+void verbs_register_driver_34(const struct verbs_device_ops *ops)
+{
+	fake_device = ops;
+}
+
+void *_verbs_init_and_alloc_context(struct ibv_device *device, int cmd_fd,
+				    size_t size, struct verbs_context *offset,
+				    uint32_t driver_id)
+{
+	char *mem = calloc(1, size);
+	struct verbs_context *vctx = (void *)(mem + (uintptr_t)offset);
+
+	assert(driver_id == ROVE_DRIVER_ID);
+	vctx->context.device = device;
+	vctx->context.cmd_fd = cmd_fd;
+	return mem;
+}
+
+void verbs_uninit_context(struct verbs_context *context)
+{
+	close(context->context.cmd_fd);
+}
+
+void verbs_set_ops(struct verbs_context *context,
+		   const struct verbs_context_ops *ops)
+{
+	(void)context;
+	fake_ops = ops;
+}
+
+int ibv_cmd_get_context(struct verbs_context *context,
+			struct ibv_get_context *cmd, size_t cmd_size,
+			struct ib_uverbs_get_context_resp *resp,
+			size_t resp_size)
+{
+	(void)context;
+	(void)resp;
+	assert(cmd_size == sizeof(*cmd));
+	assert(resp_size == sizeof(*resp) +
+	       sizeof(struct rove_alloc_ucontext_resp));
+	return 0;
+}
+
+int ibv_cmd_query_device_any(struct ibv_context *context,
+			     const struct ibv_query_device_ex_input *input,
+			     struct ibv_device_attr_ex *attr, size_t attr_size,
+			     struct ib_uverbs_ex_query_device_resp *resp,
+			     size_t *resp_size)
+{
+	(void)context;
+	(void)input;
+	assert(*resp_size == sizeof(*resp));
+	memset(attr, 0, attr_size);
+	resp->base.fw_ver = 0x0000000100020003ULL;
+	return 0;
+}
+
+int ibv_cmd_query_port(struct ibv_context *context, uint8_t port,
+		       struct ibv_port_attr *attr,
+		       struct ibv_query_port *cmd, size_t cmd_size)
+{
+	(void)context;
+	(void)port;
+	(void)attr;
+	assert(cmd_size == sizeof(*cmd));
+	return 0;
+}
+
+int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd,
+		     struct ibv_alloc_pd *cmd, size_t cmd_size,
+		     struct ib_uverbs_alloc_pd_resp *resp, size_t resp_size)
+{
+	assert(cmd_size == sizeof(*cmd) && resp_size == sizeof(*resp));
+	pd->context = context;
+	pd->handle = 77;
+	fake_live++;
+	return 0;
+}
+
+int ibv_cmd_dealloc_pd(struct ibv_pd *pd)
+{
+	assert(pd->handle == 77);
+	fake_live--;
+	return 0;
+}
+
+int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+		   int access, struct verbs_mr *mr,
+		   struct ibv_reg_mr *cmd, size_t cmd_size,
+		   struct ib_uverbs_reg_mr_resp *resp, size_t resp_size)
+{
+	(void)pd;
+	(void)addr;
+	(void)iova;
+	(void)access;
+	(void)mr;
+	assert(cmd_size == sizeof(*cmd) && resp_size == sizeof(*resp));
+	if (!length)
+		return EINVAL;
+	fake_live++;
+	return 0;
+}
+
+int ibv_cmd_rereg_mr(struct verbs_mr *mr, uint32_t flags, void *addr,
+		     size_t length, uint64_t iova, int access,
+		     struct ibv_pd *pd, struct ibv_rereg_mr *cmd,
+		     size_t cmd_size, struct ib_uverbs_rereg_mr_resp *resp,
+		     size_t resp_size)
+{
+	(void)mr;
+	(void)flags;
+	(void)length;
+	(void)access;
+	(void)pd;
+	assert(iova == (uintptr_t)addr);
+	assert(cmd_size == sizeof(*cmd) && resp_size == sizeof(*resp));
+	return 0;
+}
+
+int ibv_cmd_dereg_mr(struct verbs_mr *mr)
+{
+	(void)mr;
+	fake_live--;
+	return 0;
+}
+
+int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah,
+		      struct ibv_ah_attr *attr,
+		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size)
+{
+	(void)pd;
+	(void)ah;
+	(void)attr;
+	assert(resp_size == sizeof(*resp));
+	fake_live++;
+	return 0;
+}
+
+int ibv_cmd_destroy_ah(struct ibv_ah *ah)
+{
+	(void)ah;
+	fake_live--;
+	return 0;
+}
+
+int ibv_cmd_create_cq_ex(struct ibv_context *context,
+			 const struct ibv_cq_init_attr_ex *attr,
+			 struct verbs_cq *cq,
+			 struct ibv_create_cq_ex *cmd, size_t cmd_size,
+			 struct ib_uverbs_ex_create_cq_resp *resp,
+			 size_t resp_size, uint32_t cmd_flags)
+{
+	struct rove_create_cq_resp *own = (void *)((char *)resp + sizeof(*resp));
+
+	assert(!attr->wc_flags && !attr->comp_mask && !cmd_flags);
+	assert(cmd_size == sizeof(*cmd));
+	assert(resp_size == sizeof(*resp) + sizeof(*own));
+	make_ring(&fake_cq, fake_cq_depth, sizeof(struct rove_cqe));
+	own->cq = spoiled(fake_cq.info);
+	cq->cq.context = context;
+	cq->cq.cqe = fake_cq_depth;
+	fake_live++;
+	return 0;
+}
+
+/* As the module does it: what was not polled moves to index 0 of a new ring. */
+int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe,
+		      struct ibv_resize_cq *cmd, size_t cmd_size,
+		      struct ib_uverbs_resize_cq_resp *resp, size_t resp_size)
+{
+	struct rove_create_cq_resp *own = (void *)((char *)resp + sizeof(*resp));
+	struct fake_ring old = fake_cq;
+	uint32_t i, n = old.hdr->prod - old.hdr->cons;
+	uint32_t depth = 1;
+
+	assert(cmd_size == sizeof(*cmd));
+	assert(resp_size == sizeof(*resp) + sizeof(*own));
+	if (n > (uint32_t)cqe)
+		return EINVAL;
+	while (depth < (uint32_t)cqe)
+		depth *= 2;
+	make_ring(&fake_cq, depth, sizeof(struct rove_cqe));
+	for (i = 0; i < n; i++)
+		memcpy(fake_slot(&fake_cq, i),
+		       fake_slot(&old, old.hdr->cons + i),
+		       sizeof(struct rove_cqe));
+	fake_cq.hdr->prod = n;
+	fake_cq.hdr->arm = old.hdr->arm;
+	own->cq = spoiled(fake_cq.info);
+	cq->cqe = depth;
+	return 0;
+}
+
+int ibv_cmd_destroy_cq(struct ibv_cq *cq)
+{
+	(void)cq;
+	fake_live--;
+	return 0;
+}
+
+int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
+			 struct ibv_qp_init_attr_ex *attr,
+			 struct ibv_create_qp *cmd, size_t cmd_size,
+			 struct ib_uverbs_create_qp_resp *resp,
+			 size_t resp_size)
+{
+	struct rove_create_qp_resp *own = (void *)((char *)resp + sizeof(*resp));
+	static uint32_t qpn = 16;
+
+	assert(attr->comp_mask == IBV_QP_INIT_ATTR_PD && attr->pd);
+	assert(cmd_size == sizeof(*cmd));
+	assert(resp_size == sizeof(*resp) + sizeof(*own));
+	attr->cap = fake_cap;
+	if (fake_sq_depth) {
+		make_ring(&fake_sq, fake_sq_depth, sizeof(struct rove_send_wqe) +
+			  128);
+		own->sq = spoiled(fake_sq.info);
+	}
+	if (fake_rq_depth) {
+		make_ring(&fake_rq, fake_rq_depth,
+			  sizeof(struct rove_recv_wqe) + 64);
+		own->rq = fake_rq.info;
+	}
+	qp->qp.context = context;
+	qp->qp.pd = attr->pd;
+	qp->qp.send_cq = attr->send_cq;
+	qp->qp.recv_cq = attr->recv_cq;
+	qp->qp.qp_type = attr->qp_type;
+	qp->qp.qp_num = ++qpn;
+	qp->qp.handle = 1000 + qpn;
+	qp->qp.state = IBV_QPS_RESET;
+	fake_live++;
+	return 0;
+}
+
+int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		      struct ibv_modify_qp *cmd, size_t cmd_size)
+{
+	(void)qp;
+	assert(cmd_size == sizeof(*cmd));
+	if (fake_modify_errno)
+		return fake_modify_errno;
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+		fake_sq.hdr->prod = fake_sq.hdr->cons = 0;
+		fake_rq.hdr->prod = fake_rq.hdr->cons = 0;
+	}
+	return 0;
+}
+
+int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		     struct ibv_qp_init_attr *init_attr,
+		     struct ibv_query_qp *cmd, size_t cmd_size)
+{
+	(void)qp;
+	(void)attr;
+	(void)mask;
+	(void)init_attr;
+	assert(cmd_size == sizeof(*cmd));
+	return 0;
+}
+
+int ibv_cmd_destroy_qp(struct ibv_qp *qp)
+{
+	(void)qp;
+	fake_live--;
+	return 0;
+}
+
+/* --- system calls, by the linker's --wrap --- */
+ssize_t __wrap_write(int file, const void *buf, size_t len);
+ssize_t __wrap_write(int file, const void *buf, size_t len)
+{
+	assert(file == fd && len <= sizeof(fake_last_write));
+	fake_writes++;
+	memcpy(fake_last_write, buf, len);
+	if (fake_write_errno && fake_write_errno_count) {
+		fake_write_errno_count--;
+		errno = fake_write_errno;
+		return -1;
+	}
+	return len;
+}
+
+int __wrap_ioctl(int file, unsigned long request, void *arg);
+int __wrap_ioctl(int file, unsigned long request, void *arg)
+{
+	struct ib_uverbs_ioctl_hdr *hdr = arg;
+
+	assert(file == fd && request == RDMA_VERBS_IOCTL);
+	assert(hdr->length == sizeof(*hdr) + 3 * sizeof(hdr->attrs[0]));
+	assert(hdr->num_attrs == 3 && hdr->driver_id == ROVE_DRIVER_ID);
+	assert(hdr->attrs[0].attr_id == UVERBS_ATTR_WRITE_CMD &&
+	       hdr->attrs[0].data == IB_USER_VERBS_CMD_POST_SEND);
+	assert(hdr->attrs[1].len == sizeof(struct ib_uverbs_post_send));
+	fake_ioctls++;
+	return 0;
+}
