@@ -28,10 +28,8 @@ static struct rove_cq *create(struct ibv_context *context,
 		.cq_context = attr->cq_context,
 		.channel = attr->channel,
 		.comp_vector = attr->comp_vector,
-		/*
-		 * Flags stay with us: they concern polling, not the kernel,
-		 * which stamps every CQE whether asked or not.
-		 */
+		/* All that the kernel need know of how the CQ is polled. */
+		.wc_flags = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
 	};
 	struct rove_cq *cq;
 	int ret;

@@ -96,12 +96,15 @@ static inline int take(struct rove_cq *cq)
 {
 	int n = ready(cq, 1);
 
-	if (n <= 0)
-		return n ? EIO : ENOENT;
 	/*
-	 * A session may last; give the kernel back what is done with before
-	 * the ring runs full.
+	 * A session may last, even wait for more: give the kernel back what is
+	 * done with before the ring runs full.
 	 */
+	if (unlikely(n <= 0)) {
+		if (!n && cq->cons != cq->published)
+			publish(cq);
+		return n ? EIO : ENOENT;
+	}
 	if (unlikely(cq->cons - cq->published > cq->ring.depth / 4))
 		publish(cq);
 	cq->cur = rove_ring_slot(&cq->ring, cq->cons++);

@@ -22,6 +22,7 @@ int fake_write_errno, fake_write_errno_count;
 unsigned char fake_last_write[64];
 int fake_modify_errno;
 int fake_live;
+uint64_t fake_cq_wc_flags;
 
 static int fd = -1;
 static uint64_t fd_end;
@@ -217,7 +218,8 @@ int ibv_cmd_create_cq_ex(struct ibv_context *context,
 {
 	struct rove_create_cq_resp *own = (void *)((char *)resp + sizeof(*resp));
 
-	assert(!attr->wc_flags && !attr->comp_mask && !cmd_flags);
+	assert(!attr->comp_mask && !cmd_flags);
+	fake_cq_wc_flags = attr->wc_flags;
 	assert(cmd_size == sizeof(*cmd));
 	assert(resp_size == sizeof(*resp) + sizeof(*own));
 	make_ring(&fake_cq, fake_cq_depth, sizeof(struct rove_cqe));

@@ -33,6 +33,9 @@ extern int fake_write_errno, fake_write_errno_count;
 extern unsigned char fake_last_write[64];
 extern int fake_modify_errno;
 
+/* What the last CQ was asked to be. */
+extern uint64_t fake_cq_wc_flags;
+
 /* Live objects, to see leaks and double frees. */
 extern int fake_live;
 

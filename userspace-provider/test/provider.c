@@ -628,6 +628,8 @@ static void t_poll_ex(void)
 	struct fake_ring ring = fake_cq;
 	int i;
 
+	/* The kernel stamps completions only when told to. */
+	CHECK(fake_cq_wc_flags == IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
 	CHECK(cq->start_poll(cq, &unknown) == EINVAL);
 	CHECK(cq->start_poll(cq, &none) == ENOENT);
 	CHECK(cq->start_poll(cq, &none) == ENOENT);	/* unlocked */
@@ -649,6 +651,8 @@ static void t_poll_ex(void)
 	CHECK(ring.hdr->cons == 2);
 	CHECK(!cq->start_poll(cq, &none) && cq->wr_id == 2);
 	CHECK(cq->next_poll(cq) == ENOENT);
+	/* Who waits for more inside a session does not hold slots back. */
+	CHECK(ring.hdr->cons == 3);
 	add_cqe(&ring, 23, 3);
 	CHECK(!cq->next_poll(cq) && cq->wr_id == 3);
 	cq->end_poll(cq);
@@ -677,6 +681,7 @@ static void t_poll_ex(void)
 	/* Only what was asked for. */
 	attr.wc_flags = IBV_WC_EX_WITH_IMM;
 	cq = fake_ops->create_cq_ex(ctx, &attr);
+	CHECK(!fake_cq_wc_flags);
 	CHECK(cq->read_imm_data && !cq->read_byte_len && !cq->read_completion_ts);
 	CHECK(!fake_ops->destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
