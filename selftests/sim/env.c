@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * env.c - what the transport asks of the world (env.h), simulated
+ *
+ * Each function also checks that the transport may ask this now.
+ */
+#include "sim.h"
+
+/* ---- memory regions ---- */
+
+static struct mr **mrs;
+static u32 nmrs, mrs_room;
+
+struct mr *mr_add(struct sim_qp *owner, u64 va, u8 *mem, u64 len, u32 access)
+{
+	struct mr *mr = calloc(1, sizeof(*mr));
+
+	if (nmrs == mrs_room) {
+		mrs_room = mrs_room ? mrs_room * 2 : 256;
+		mrs = realloc(mrs, mrs_room * sizeof(*mrs));
+	}
+	mr->key = nmrs << 8 | (rnd() & 0xff);
+	mr->access = access;
+	mr->valid = true;
+	mr->owner = owner;
+	mr->va = va;
+	mr->len = len;
+	mr->mem = mem;
+	mrs[nmrs++] = mr;
+	return mr;
+}
+
+struct mr *mr_find(const struct sim_qp *owner, u32 key)
+{
+	struct mr *mr = key >> 8 < nmrs ? mrs[key >> 8] : NULL;
+
+	return mr && mr->key == key && mr->valid && mr->owner == owner ? mr : NULL;
+}
+
+struct mr *mr_check(const struct sim_qp *owner, u32 key, u64 va, u64 len,
+		    u32 access)
+{
+	struct mr *mr = mr_find(owner, key);
+
+	if (!mr || (access & ~mr->access) || va < mr->va ||
+	    va - mr->va > mr->len || len > mr->len - (va - mr->va))
+		return NULL;
+	return mr;
+}
+
+u8 *mr_range(const struct sim_qp *owner, u32 key, u64 va, u64 len, u32 access)
+{
+	struct mr *mr = mr_check(owner, key, va, len, access);
+
+	return mr ? mr->mem + (va - mr->va) : NULL;
+}
+
+void mr_clear(void)
+{
+	while (nmrs)
+		free(mrs[--nmrs]);
+}
+
+/* ---- buffers that the environment lends to the transport ---- */
+
+void env_setup_buffers(struct sim_qp *qp)
+{
+	struct rove_tqp *t = &qp->t;
+	u32 room = max(t->max_sge_send * (u32)sizeof(struct rove_sge), t->max_inline);
+
+	room = round_up(room, 16);
+	qp->sq_stride = sizeof(struct rove_send_wqe) + room;
+	qp->rq_stride = sizeof(struct rove_recv_wqe) +
+			t->max_sge_recv * sizeof(struct rove_sge);
+	qp->sq = malloc((size_t)qp->sq_depth * qp->sq_stride);
+	qp->rq = malloc((size_t)qp->rq_depth * qp->rq_stride);
+
+	t->req.depth = qp->sq_depth;
+	t->req.stride = sizeof(struct rove_swqe) + room;
+	t->req.ring = calloc(t->req.depth, t->req.stride);
+	t->resp.rwqe.sge = calloc(t->max_sge_recv, sizeof(struct rove_sge));
+	t->resp.res = calloc(ROVE_MAX_RD_ATOMIC, sizeof(*t->resp.res));
+	t->resp.replies = calloc(ROVE_MAX_RD_ATOMIC, sizeof(*t->resp.replies));
+}
+
+void env_free_buffers(struct sim_qp *qp)
+{
+	free(qp->sq);
+	free(qp->rq);
+	free(qp->t.req.ring);
+	free(qp->t.resp.rwqe.sge);
+	free(qp->t.resp.res);
+	free(qp->t.resp.replies);
+}
+
+void env_reset_queues(struct sim_qp *qp)
+{
+	/* Free-running indices, so start them just below their wrap too. */
+	qp->sq_prod = qp->sq_fetched = qp->sq_released = -between(0, 100);
+	qp->rq_prod = qp->rq_fetched = -between(0, 100);
+	qp->sq_broken = false;
+	qp->rq_broken = false;
+	qp->timer_at = ROVE_NO_DEADLINE;
+	qp->timer_ev = ROVE_NO_DEADLINE;
+	qp->ack_owed = false;
+	qp->send_owed = false;
+	qp->user_owed = false;
+	qp->rnr_armed = false;
+	qp->blackhole = false;
+}
+
+/* ---- queues ---- */
+
+struct rove_send_wqe *env_sq_slot(struct sim_qp *qp)
+{
+	if (qp->sq_prod - qp->sq_released >= qp->sq_depth)
+		return NULL;
+	return (void *)(qp->sq + (size_t)(qp->sq_prod & (qp->sq_depth - 1)) *
+			qp->sq_stride);
+}
+
+struct rove_recv_wqe *env_rq_slot(struct sim_qp *qp)
+{
+	if (qp->rq_prod - qp->rq_fetched >= qp->rq_depth)
+		return NULL;
+	return (void *)((u8 *)qp->rq + (size_t)(qp->rq_prod & (qp->rq_depth - 1)) *
+			qp->rq_stride);
+}
+
+int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
+{
+	struct sim_qp *qp = to_qp(t);
+	u8 *slot;
+
+	if (qp->sq_broken)
+		return -EINVAL;
+	if (qp->sq_fetched == qp->sq_prod)
+		return 0;
+	slot = qp->sq + (size_t)(qp->sq_fetched++ & (qp->sq_depth - 1)) *
+	       qp->sq_stride;
+	memcpy(&w->wqe, slot, qp->sq_stride);
+	/* A program may write here at any time: only the copy counts. */
+	memset(slot, 0x5a, qp->sq_stride);
+	return 1;
+}
+
+bool rove_env_sq_pending(struct rove_tqp *t)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	return qp->sq_fetched != qp->sq_prod;
+}
+
+void rove_env_sq_release(struct rove_tqp *t, u32 n)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	if (n > qp->sq_fetched - qp->sq_released)
+		sim_fail(qp, "released %u send slots of %u fetched", n,
+			 qp->sq_fetched - qp->sq_released);
+	qp->sq_released += n;
+}
+
+int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
+{
+	struct sim_qp *qp = to_qp(t);
+	struct rove_recv_wqe *wqe;
+	u32 i;
+
+	if (qp->rq_broken)
+		return -EINVAL;
+	if (qp->rq_fetched == qp->rq_prod)
+		return 0;
+	wqe = (void *)((u8 *)qp->rq + (size_t)(qp->rq_fetched++ &
+					(qp->rq_depth - 1)) * qp->rq_stride);
+	w->wr_id = wqe->wr_id;
+	w->num_sge = wqe->num_sge;
+	w->length = 0;
+	for (i = 0; i < wqe->num_sge; i++) {
+		w->sge[i] = wqe->sge[i];
+		w->length += wqe->sge[i].length;
+	}
+	memset(wqe, 0x5a, qp->rq_stride);
+	return 1;
+}
+
+u32 rove_env_rq_credits(struct rove_tqp *t)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	return qp->count_credits ? qp->rq_prod - qp->rq_fetched : ROVE_NO_CREDITS;
+}
+
+void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
+		       bool solicited)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	cqe->qp_num = t->qpn;
+	trace(qp, "%s completion %llx status %u opcode %u len %u flags %x",
+	      recv ? "recv" : "send", (u64)cqe->wr_id, cqe->status, cqe->opcode,
+	      cqe->byte_len, cqe->wc_flags);
+	sim.last_progress = sim.now;
+	sim.events_since = 0;
+	if (qp->on_cqe) {
+		qp->on_cqe(qp, cqe, recv, solicited);
+		return;
+	}
+	model_cqe(qp, cqe, recv, solicited);
+	env_schedule_user(qp, below(5000));
+}
+
+/* ---- packets ---- */
+
+void env_doorbell(struct sim_qp *qp, u64 delay)
+{
+	if (!qp->send_owed) {
+		qp->send_owed = true;
+		event_add(sim.now + delay, EV_SEND, qp->epoch, qp);
+	}
+}
+
+void env_schedule_user(struct sim_qp *qp, u64 delay)
+{
+	if (!qp->user_owed) {
+		qp->user_owed = true;
+		event_add(sim.now + delay, EV_USER, qp->epoch, qp);
+	}
+}
+
+/* May the payload of a request be read? */
+static bool readable(struct sim_qp *qp, const struct rove_burst *b)
+{
+	const struct rove_send_wqe *wqe = &b->wqe->wqe;
+	u64 offset = b->offset, left = b->length;
+	u32 i;
+
+	if (wqe->flags & ROVE_WR_INLINE) {
+		if (offset + left > wqe->inline_len)
+			sim_fail(qp, "burst beyond the inline data");
+		return true;
+	}
+	for (i = 0; left; i++) {
+		const struct rove_sge *sge;
+		u64 n;
+
+		if (i == wqe->num_sge)
+			sim_fail(qp, "burst beyond the SGE list");
+		sge = &wqe->sge[i];
+		if (offset >= sge->length) {
+			offset -= sge->length;
+			continue;
+		}
+		n = min(left, sge->length - offset);
+		if (!mr_check(qp, sge->lkey, sge->addr + offset, n, 0))
+			return false;
+		left -= n;
+		offset = 0;
+	}
+	return true;
+}
+
+static void check_shape(struct sim_qp *qp, const struct rove_burst *b)
+{
+	bool payload = b->kind == ROVE_BURST_SEND || b->kind == ROVE_BURST_WRITE ||
+		       b->kind == ROVE_BURST_READ_RESPONSE;
+
+	if (!b->npkts || b->psn > ROVE_PSN_MASK || b->mtu != qp->t.mtu ||
+	    (payload ? (b->length > (u64)b->npkts * b->mtu ||
+			(b->npkts > 1 && b->length <= (b->npkts - 1) * b->mtu) ||
+			(!b->last && b->length != b->npkts * b->mtu)) :
+		       (b->npkts != 1 || b->length)))
+		sim_fail(qp, "burst kind %d: %u packets for %u bytes, psn %x",
+			 b->kind, b->npkts, b->length, b->psn);
+}
+
+/* A PSN for which an RNR NAK came rests until its time is over (9.7.5.2.8). */
+static void check_rnr(struct sim_qp *qp, const struct rove_burst *b)
+{
+	if (!qp->rnr_armed || psn_diff(qp->rnr_psn, b->psn) < 0 ||
+	    psn_diff(qp->rnr_psn, psn_add(b->psn, b->npkts)) >= 0)
+		return;
+	if (sim.now < qp->rnr_until)
+		sim_fail(qp, "psn %x sent %llu ns before its RNR time was over",
+			 qp->rnr_psn, qp->rnr_until - sim.now);
+	qp->rnr_armed = false;
+}
+
+static bool is_rd(u8 op)
+{
+	return op == ROVE_WR_RDMA_READ || op == ROVE_WR_ATOMIC_CMP_AND_SWP ||
+	       op == ROVE_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/*
+ * The first packet of a work request: in order, not while drained, fences and
+ * max_rd_atomic respected.  Of earlier READs and atomics only those that are
+ * signalled are known not to be complete.
+ */
+static void check_begin(struct sim_qp *qp, struct wr *wr, u64 idx)
+{
+	u32 rd = 0;
+	u64 i;
+
+	if (idx < qp->emitted)
+		sim_fail(qp, "work request %llu begins after %llu", idx,
+			 qp->emitted - 1);
+	if (qp->drained)
+		sim_fail(qp, "work request %llu begins after SQ_DRAINED", idx);
+	if (qp->draining && idx >= qp->drain_emitted)
+		sim_fail(qp, "work request %llu begins while draining", idx);
+	if (wr->flags & ROVE_WR_FENCE || is_rd(wr->op))
+		for (i = qp->done; i < idx; i++)
+			if (wr_at(qp, i)->signaled && is_rd(wr_at(qp, i)->op))
+				rd++;
+	if (rd && wr->flags & ROVE_WR_FENCE)
+		sim_fail(qp, "work request %llu passes its fence", idx);
+	if (is_rd(wr->op) && rd >= qp->t.max_rd_atomic)
+		sim_fail(qp, "more than %u READs and atomics outstanding",
+			 qp->t.max_rd_atomic);
+	qp->emitted = idx + 1;
+	wr->emitted = true;
+	wr->psn = qp->t.req.psn_next;
+}
+
+static void check_request(struct sim_qp *qp, const struct rove_burst *b)
+{
+	u64 wr_id = b->wqe->wqe.wr_id;
+	u64 idx = qp->done + (u32)((u32)wr_id - (u32)qp->done);
+	struct wr *wr = wr_at(qp, idx);
+
+	/* An earlier request may be sent again after it is done, if unsignalled. */
+	if (idx >= qp->posted)
+		idx = qp->posted - (u32)((u32)qp->posted - (u32)wr_id);
+	wr = wr_at(qp, idx);
+	if (wr->wr_id != wr_id)
+		sim_fail(qp, "sends an unknown work request %llx", wr_id);
+	check_rnr(qp, b);
+	if (!wr->emitted)
+		check_begin(qp, wr, idx);
+	if ((u64)b->offset + b->length > wr->len)
+		sim_fail(qp, "burst beyond its message");
+}
+
+int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	check_shape(qp, b);
+	if (t->state < ROVE_TQP_RTR)
+		sim_fail(qp, "sends in state %d", t->state);
+	if (chance(sim.sc->eagain)) {
+		trace(qp, "tx blocked");
+		env_doorbell(qp, below(20000));
+		return -EAGAIN;
+	}
+	if (b->length && (b->kind == ROVE_BURST_READ_RESPONSE ?
+			  !mr_check(qp, b->rkey, b->va + b->offset, b->length,
+				    ROVE_ACCESS_REMOTE_READ) :
+			  !readable(qp, b)))
+		return -EFAULT;
+	if (qp->on_emit)
+		qp->on_emit(qp, b);
+	else if (b->wqe)
+		check_request(qp, b);
+	net_send(qp, b);
+	return 0;
+}
+
+void rove_env_defer_ack(struct rove_tqp *t)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	if (!qp->ack_owed) {
+		qp->ack_owed = true;
+		event_add(sim.now + (rnd() & 1 ? below(6000) : 0), EV_ACK,
+			  qp->epoch, qp);
+	}
+}
+
+/* Slicing by 8. */
+u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
+{
+	static u32 table[8][256];
+	const u8 *p = buf;
+	u32 i, j;
+
+	if (unlikely(!table[0][1])) {
+		for (i = 0; i < 256; i++) {
+			u32 c = i;
+
+			for (j = 0; j < 8; j++)
+				c = c >> 1 ^ (c & 1 ? 0xedb88320 : 0);
+			table[0][i] = c;
+		}
+		for (i = 0; i < 256; i++)
+			for (j = 1; j < 8; j++)
+				table[j][i] = table[j - 1][i] >> 8 ^
+					      table[0][table[j - 1][i] & 0xff];
+	}
+	for (; len >= 8; len -= 8, p += 8) {
+		__le32 a, b;
+		u32 x, y;
+
+		memcpy(&a, p, 4);
+		memcpy(&b, p + 4, 4);
+		x = le32_to_cpu(a) ^ crc;
+		y = le32_to_cpu(b);
+		crc = table[7][x & 0xff] ^ table[6][x >> 8 & 0xff] ^
+		      table[5][x >> 16 & 0xff] ^ table[4][x >> 24] ^
+		      table[3][y & 0xff] ^ table[2][y >> 8 & 0xff] ^
+		      table[1][y >> 16 & 0xff] ^ table[0][y >> 24];
+	}
+	while (len--)
+		crc = crc >> 8 ^ table[0][(crc ^ *p++) & 0xff];
+	return crc;
+}
+
+/* ---- memory, by key ---- */
+
+int rove_env_check_rkey(struct rove_tqp *t, u32 rkey, u64 va, u32 len,
+			u32 access)
+{
+	if (!len)
+		sim_fail(to_qp(t), "asked for a key check of no bytes");
+	return mr_check(to_qp(t), rkey, va, len, access) ? 0 : -EFAULT;
+}
+
+static void place(struct mr *mr, u64 va, const u8 *src, u32 len)
+{
+	if (!big_write(mr, va, src, len))
+		memcpy(mr->mem + (va - mr->va), src, len);
+}
+
+int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
+		   const struct rove_pkt *pkt)
+{
+	struct mr *mr = mr_check(to_qp(t), rkey, va, pkt->payload_len,
+				 ROVE_ACCESS_REMOTE_WRITE);
+
+	if (!mr)
+		return -EFAULT;
+	place(mr, va, net_payload(pkt), pkt->payload_len);
+	return 0;
+}
+
+int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
+		     u32 num_sge, u32 offset, const struct rove_pkt *pkt,
+		     const void *data, u32 len)
+{
+	struct sim_qp *qp = to_qp(t);
+	const u8 *src = data ? data : net_payload(pkt);
+	u32 i;
+
+	if (!data)
+		len = pkt->payload_len;
+	for (i = 0; len; i++) {
+		struct mr *mr;
+		u32 n;
+
+		if (i == num_sge)
+			sim_fail(qp, "scatter beyond the SGE list");
+		if (offset >= sge[i].length) {
+			offset -= sge[i].length;
+			continue;
+		}
+		n = min(len, sge[i].length - offset);
+		mr = mr_check(qp, sge[i].lkey, sge[i].addr + offset, n,
+			      ROVE_ACCESS_LOCAL_WRITE);
+		if (!mr)
+			return -EFAULT;
+		place(mr, sge[i].addr + offset, src, n);
+		src += n;
+		len -= n;
+		offset = 0;
+	}
+	return 0;
+}
+
+int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
+		    u64 compare, u64 swap_add, u64 *orig)
+{
+	u8 *p = mr_range(to_qp(t), rkey, va, 8, ROVE_ACCESS_REMOTE_ATOMIC);
+	u64 v;
+
+	if (va & 7)
+		sim_fail(to_qp(t), "atomic at %llx", va);
+	if (!p)
+		return -EFAULT;
+	memcpy(&v, p, 8);
+	*orig = v;
+	v = !cmp_swap ? v + swap_add : v == compare ? swap_add : v;
+	memcpy(p, &v, 8);
+	return 0;
+}
+
+int rove_env_invalidate(struct rove_tqp *t, u32 key, bool remote)
+{
+	struct mr *mr = mr_find(to_qp(t), key);
+
+	if (!mr)
+		return -EINVAL;
+	trace(to_qp(t), "%s invalidate of %x", remote ? "remote" : "local", key);
+	mr->valid = false;
+	return 0;
+}
+
+/* ---- the rest ---- */
+
+/* Timers are late, as timers are, and a call too many does no harm. */
+void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
+{
+	struct sim_qp *qp = to_qp(t);
+	u64 at;
+
+	qp->timer_at = deadline;
+	if (deadline == ROVE_NO_DEADLINE)
+		return;
+	at = max(deadline, sim.now) + below(20000);
+	if (at < qp->timer_ev) {
+		qp->timer_ev = at;
+		event_add(at, EV_TIMER, qp->epoch, qp);
+	}
+}
+
+void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	trace(qp, "event %d", event);
+	user_event(qp, event);
+}
+
+void rove_env_state_changed(struct rove_tqp *t)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	trace(qp, "goes to the error state");
+	if (t->state != ROVE_TQP_ERR)
+		sim_fail(qp, "state changed to %d", t->state);
+	qp->killed = true;
+	user_failed(qp);
+}
+
+void rove_env_count(struct rove_tqp *t, enum rove_counter counter)
+{
+	if ((u32)counter >= ROVE_CNT_MAX)
+		sim_fail(to_qp(t), "counter %u", counter);
+	stats.counter[counter]++;
+	trace(to_qp(t), "count %u", counter);
+}
+
+void sim_warn(const char *file, int line, const char *what)
+{
+	sim_fail(NULL, "warning at %s:%d: %s", file, line, what);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * sim.h - the simulator's parts, and what they know of each other
+ *
+ *	sim.c		options, scenarios, rounds, verdicts
+ *	event.c		simulated time: a heap of events
+ *	user.c		programs that post at random, poll, drain, reconnect
+ *	    |  struct rove_send_wqe in rings
+ *	transport/	the code under test, as the kernel compiles it
+ *	    |  env.h
+ *	env.c		rings, keys, timers for the transport; checks its calls
+ *	net.c		builds real IP packets; drops, repeats, delays, corrupts
+ *	model.c		what must be in memory and in the completion queues
+ *	directed.c	scripted cases with exact expectations
+ *	big.c		messages of gigabytes in memory that is not there
+ *
+ * Everything is single threaded and decided by one seed: a round that fails
+ * fails again.
+ *
+ * Each QP sends one stream of requests to its peer.  All remote memory that a
+ * stream touches is that stream's alone, so its content follows from the
+ * order in which an RC QP must execute requests, and the model can compute it.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <linux/kernel.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "env.h"
+
+#define MAX_QPS		16
+#define MAX_SGE		8
+#define MAX_INLINE	256
+#define WRS		1024	/* work requests that the model remembers */
+#define UNTOUCHED	0xa7	/* fills memory that nobody may write */
+#define NS_PER_MS	1000000ULL
+#define NS_PER_S	1000000000ULL
+
+struct sim_qp;
+
+/* ---- what a scenario is ---- */
+
+/* Probabilities are in parts per million. */
+struct scenario {
+	const char *name;
+	u32 msgs;		/* work requests in all, per unit of --scale */
+	u32 drop;
+	u32 dup;
+	u32 reorder;
+	u32 corrupt;		/* flip one bit of the IP datagram */
+	u32 slow;		/* delay a packet and all behind it by ms */
+	u32 remark;		/* rewrite what routers may rewrite */
+	u32 eagain;		/* the stack has no room */
+	u32 starve;		/* stop posting receives for a while */
+	u32 drain;		/* go through SQD */
+	u32 bad;		/* post something invalid, pull a key, kill a QP */
+	u8 ip;			/* 4, 6, or 0 for any */
+	bool rnr;		/* SENDs may be posted before their receives */
+	bool wrap;		/* start PSNs just below 2^24 */
+	bool finite;		/* retry_cnt at most 7, so retries can run out */
+	u32 max_len;
+	int (*run)(void);	/* not a random round: returns checks made */
+};
+
+/* ---- the round in progress ---- */
+
+struct sim {
+	const struct scenario *sc;
+	u64 seed;
+	u64 rng;
+	u64 now;
+	u64 quota;		/* work requests still to be posted */
+	bool posting;		/* users may post */
+	bool stopped;		/* users are gone; only packets still move */
+	u32 nqps;
+	struct sim_qp *qp[MAX_QPS];
+	u64 last_progress;
+	u64 events_since;	/* events since last_progress */
+	jmp_buf fail;
+	bool verbose;
+};
+
+extern struct sim sim;
+
+/* Figures over all rounds of a scenario. */
+struct stats {
+	u64 wrs;
+	u64 recvs;
+	u64 pkts;
+	u64 dropped;
+	u64 dupped;
+	u64 reordered;
+	u64 corrupted;
+	u64 events;
+	u64 sim_ns;
+	u64 errors;		/* connections that ended in an error, as expected */
+	u64 drains;
+	u64 counter[ROVE_CNT_MAX];
+};
+
+extern struct stats stats;
+
+void sim_fail(const struct sim_qp *qp, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+void sim_trace(const struct sim_qp *qp, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+#define trace(...) do { if (unlikely(sim.verbose)) sim_trace(__VA_ARGS__); } while (0)
+
+/* ---- randomness ---- */
+
+static inline u64 mix(u64 z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+static inline u64 rnd(void)
+{
+	return mix(sim.rng += 0x9e3779b97f4a7c15ULL);
+}
+
+/* 0 to @n - 1; 0 for 0. */
+static inline u32 below(u32 n)
+{
+	return ((rnd() >> 32) * n) >> 32;
+}
+
+static inline u32 between(u32 lo, u32 hi)
+{
+	return lo + below(hi - lo + 1);
+}
+
+static inline bool chance(u32 ppm)
+{
+	return ppm && below(1000000) < ppm;
+}
+
+/* ---- events ---- */
+
+enum event_type {
+	EV_PKT,		/* arg: struct packet */
+	EV_TIMER,	/* the rest: struct sim_qp */
+	EV_ACK,
+	EV_SEND,
+	EV_USER,
+	EV_RESUME,
+	EV_RECYCLE,
+};
+
+struct event {
+	u64 at;
+	u64 seq;
+	enum event_type type;
+	u32 epoch;	/* of the QP; an event of an earlier life is dropped */
+	void *arg;
+};
+
+void event_add(u64 at, enum event_type type, u32 epoch, void *arg);
+bool event_next(struct event *ev);
+void event_clear(void);
+
+/* ---- memory ---- */
+
+/*
+ * A registered region of one QP's protection domain.  A virtual one has no
+ * memory behind it: see big.c.
+ */
+struct mr {
+	u32 key;
+	u32 access;
+	bool valid;
+	bool is_virtual;
+	struct sim_qp *owner;
+	u64 va;
+	u64 len;
+	u8 *mem;
+};
+
+struct mr *mr_add(struct sim_qp *owner, u64 va, u8 *mem, u64 len, u32 access);
+struct mr *mr_find(const struct sim_qp *owner, u32 key);
+void mr_clear(void);
+struct mr *mr_check(const struct sim_qp *owner, u32 key, u64 va, u64 len,
+		    u32 access);
+u8 *mr_range(const struct sim_qp *owner, u32 key, u64 va, u64 len, u32 access);
+
+/* A ring of local memory: allocated in order, freed in order. */
+struct arena {
+	u8 *mem;
+	u64 size;
+	u64 head;
+	u64 tail;
+};
+
+/* ---- a QP: environment, user and model ---- */
+
+/* What is wrong on purpose with a work request. */
+enum bad_kind {
+	BAD_NONE,
+	BAD_LKEY,
+	BAD_LKEY_RO,		/* READ or atomic into memory not writable */
+	BAD_RKEY,
+	BAD_RANGE,		/* one byte beyond the region */
+	BAD_WRAP,		/* address + length wraps */
+	BAD_RIGHTS,		/* region without the right */
+	BAD_QP_RIGHTS,		/* QP without the right */
+	BAD_ALIGN,		/* atomic not on 8 bytes */
+	BAD_TOO_LONG,		/* SEND one byte longer than its receive */
+	BAD_OPCODE,
+	BAD_NUM_SGE,
+	BAD_INLINE,
+	BAD_LENGTH,		/* more than 2^31, or an atomic of not 8 */
+	BAD_INV_KEY,		/* SEND with Invalidate of nobody's key */
+	BAD_LOCAL_INV,
+	BAD_RECV_LKEY,		/* the receive request's key is bad */
+	BAD_KINDS,
+};
+
+/* A send work request as the model remembers it. */
+struct wr {
+	u64 wr_id;
+	u8 op;
+	u8 flags;
+	bool signaled;		/* by its flag or the QP's sq_sig_all */
+	bool emitted;
+	enum bad_kind bad;
+	u32 expect;		/* bad: set of statuses allowed */
+	u32 len;
+	u32 nsge;
+	u32 off[MAX_SGE];	/* of each SGE in the local arena */
+	u32 sge_len[MAX_SGE];
+	u64 seed;		/* of its payload */
+	u32 toff;		/* offset in the target region */
+	u32 rkey;
+	__be32 imm;
+	u32 inv_key;
+	u64 compare_add;
+	u64 swap;
+	u64 recv_idx;		/* which receive it consumes */
+	u64 arena_end;
+	u8 *snap;		/* READ: what it must return */
+	u64 orig;		/* atomic: what it must return */
+	u32 psn;		/* once @emitted */
+	u64 posted_at;
+};
+
+/* A receive work request as the model remembers it. */
+struct rr {
+	u64 wr_id;
+	enum bad_kind bad;
+	u32 total;
+	u32 nsge;
+	u32 off[MAX_SGE];
+	u32 sge_len[MAX_SGE];
+	u64 arena_end;
+};
+
+struct sim_qp {
+	struct rove_tqp t;
+	struct sim_qp *peer;
+	u32 idx;
+	u32 epoch;
+
+	/* addresses */
+	bool v6;
+	u8 addr[16];
+	u16 sport;
+	u8 tos;
+	u8 ttl;
+	u8 ip_options;		/* bytes */
+	u16 ip_id;
+	u64 last_arrival;	/* of a packet sent by this QP */
+	bool blackhole;		/* packets it sends vanish */
+
+	/* queues */
+	u8 *sq;
+	u32 sq_stride;
+	u32 sq_depth;
+	u32 sq_prod;
+	u32 sq_fetched;
+	u32 sq_released;
+	bool sq_broken;		/* an impossible producer index */
+	struct rove_recv_wqe *rq;
+	u32 rq_stride;
+	u32 rq_depth;
+	u32 rq_prod;
+	u32 rq_fetched;
+	bool rq_broken;
+	bool count_credits;
+
+	/* calls owed to the transport */
+	u64 timer_at;		/* when rove_tqp_timer() is wanted */
+	u64 timer_ev;		/* when the next timer event fires */
+	bool ack_owed;
+	bool send_owed;
+	bool user_owed;
+
+	/* user */
+	struct arena send_mem;
+	struct arena recv_mem;
+	struct mr *mr_local;	/* send_mem, writable */
+	struct mr *mr_ro;	/* send_mem, read only */
+	struct mr *mr_alias;	/* send_mem, until LOCAL_INV */
+	u64 alias_used;		/* last work request that named mr_alias, plus 1 */
+	struct mr *mr_recv;
+	u32 max_send;		/* longest SEND when its receive is not posted yet */
+	u32 rq_level;		/* receives to keep posted */
+	u64 starve_until;
+	u64 last_signaled;	/* posted when the last signalled one was posted */
+	bool dead;		/* its connection ends; no more posts but to test flush */
+	bool killed;		/* user or responder put it into the error state */
+	bool recycling;
+	bool draining;
+	bool drained;
+	u64 drain_emitted;	/* fetched when SQD was entered */
+	u32 event[ROVE_EVENT_MAX];
+
+	/* the target region of this QP's stream, at the peer */
+	u8 *tmem;
+	u8 *tshadow;
+	u32 tsize;
+	struct mr *mr_target;
+	struct mr *mr_talias;	/* until SEND with Invalidate */
+	u64 talias_read;	/* last READ that named mr_talias, plus 1 */
+	struct mr *mr_noright;
+	bool key_pulled;	/* the user deregistered mr_target */
+
+	/* the model: free-running indices into the rings below */
+	struct wr wr[WRS];
+	u64 posted;
+	u64 exec;		/* executed at the peer for sure, in the shadow */
+	u64 done;		/* completed for sure */
+	u64 emitted;		/* first packet was sent */
+	u64 polled;
+	u64 recv_seq;		/* receives that wr[] consume */
+	u64 expect[WRS];	/* receive index to work request index */
+	struct rr rr[WRS];
+	u64 r_posted;
+	u64 r_done;
+	u64 r_polled;
+	bool sq_error;		/* a failed completion was seen */
+	bool rq_error;
+	u32 sq_status;		/* the first one */
+	u32 rq_status;
+
+	/* completions not polled: model index after each */
+	bool cq_ready;
+
+	/* the wire: what the peer's NAKs allow */
+	u32 rnr_psn;		/* may not be sent again before @rnr_until */
+	u64 rnr_until;
+	bool rnr_armed;
+
+	/* directed tests and big messages take completions themselves */
+	void (*on_cqe)(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
+		       bool solicited);
+	void (*on_emit)(struct sim_qp *qp, const struct rove_burst *b);
+	void *priv;
+};
+
+static inline struct sim_qp *to_qp(struct rove_tqp *t)
+{
+	return container_of(t, struct sim_qp, t);
+}
+
+static inline struct wr *wr_at(struct sim_qp *qp, u64 i)
+{
+	return &qp->wr[i % WRS];
+}
+
+static inline struct rr *rr_at(struct sim_qp *qp, u64 i)
+{
+	return &qp->rr[i % WRS];
+}
+
+/* ---- env.c ---- */
+void env_setup_buffers(struct sim_qp *qp);
+void env_reset_queues(struct sim_qp *qp);
+void env_free_buffers(struct sim_qp *qp);
+struct rove_send_wqe *env_sq_slot(struct sim_qp *qp);
+struct rove_recv_wqe *env_rq_slot(struct sim_qp *qp);
+void env_doorbell(struct sim_qp *qp, u64 delay);
+void env_schedule_user(struct sim_qp *qp, u64 delay);
+
+/* ---- net.c ---- */
+struct packet;
+void net_send(struct sim_qp *qp, const struct rove_burst *b);
+void net_deliver(struct packet *p);
+void net_discard(struct packet *p);
+const u8 *net_payload(const struct rove_pkt *pkt);
+const char *opcode_name(u8 opcode);
+
+/* ---- user.c ---- */
+struct sim_qp *user_new_pair(void);
+void user_connect(struct sim_qp *qp);
+void user_start(struct sim_qp *qp);
+void user_run(struct sim_qp *qp);
+void user_recycle(struct sim_qp *qp);
+void user_free(struct sim_qp *qp);
+void user_kill(struct sim_qp *qp);
+void user_failed(struct sim_qp *qp);
+void user_event(struct sim_qp *qp, enum rove_tqp_event event);
+void fill(u8 *p, u32 len, u64 seed);
+
+/* ---- model.c ---- */
+void model_cqe(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
+	       bool solicited);
+void model_check_target(struct sim_qp *qp);
+void model_after_error(struct sim_qp *qp);
+void model_round_end(void);
+
+/* ---- sim.c ---- */
+void sim_run_until(bool (*done)(void), u64 limit);
+void sim_dispatch(const struct event *ev);
+u64 sim_counter(enum rove_counter c);
+
+/* ---- directed.c, big.c ---- */
+int directed_run(void);
+int big_run(void);
+bool big_read(struct mr *mr, u64 va, u8 *dst, u32 len);
+bool big_write(struct mr *mr, u64 va, const u8 *src, u32 len);
+
+#endif /* SIM_H */
