@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * compat.h - what differs between the kernels that rove is built for
+ *
+ * The only file that looks at LINUX_VERSION_CODE.
+ */
+#ifndef ROVE_COMPAT_H
+#define ROVE_COMPAT_H
+
+#include <linux/hrtimer.h>
+#include <linux/mm.h>
+#include <linux/version.h>
+#include <net/ip6_route.h>
+#include <net/udp_tunnel.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+/* create_cq was given the whole attribute bundle in 6.11. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#define rove_cq_arg uverbs_attr_bundle
+static inline struct ib_udata *rove_cq_udata(struct uverbs_attr_bundle *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+#else
+#define rove_cq_arg ib_udata
+static inline struct ib_udata *rove_cq_udata(struct ib_udata *udata)
+{
+	return udata;
+}
+#endif
+
+/* Keeps udev from giving the link another name than the one asked for. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+static inline void rove_name_by_user(struct ib_device *ibdev)
+{
+	ib_mark_name_assigned_by_user(ibdev);
+}
+#else
+static inline void rove_name_by_user(struct ib_device *ibdev)
+{
+}
+#endif
+
+/* vm_flags became read-only in 6.3. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+static inline void rove_vm_flags_mod(struct vm_area_struct *vma,
+				     unsigned long set, unsigned long clear)
+{
+	vm_flags_mod(vma, set, clear);
+}
+#else
+static inline void rove_vm_flags_mod(struct vm_area_struct *vma,
+				     unsigned long set, unsigned long clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+#endif
+
+/* UDP tunnels are known by their struct sock since 7.3. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+static inline void rove_tunnel_setup(struct net *net, struct socket *sock,
+				     struct udp_tunnel_sock_cfg *cfg)
+{
+	setup_udp_tunnel_sock(net, sock->sk, cfg);
+}
+
+static inline void rove_tunnel_release(struct socket *sock)
+{
+	udp_tunnel_sock_release(sock->sk);
+}
+#else
+static inline void rove_tunnel_setup(struct net *net, struct socket *sock,
+				     struct udp_tunnel_sock_cfg *cfg)
+{
+	setup_udp_tunnel_sock(net, sock, cfg);
+}
+
+static inline void rove_tunnel_release(struct socket *sock)
+{
+	udp_tunnel_sock_release(sock);
+}
+#endif
+
+/* hrtimer_init() became hrtimer_setup() in 6.13. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define rove_hrtimer_setup(timer, fn, clock, mode) \
+	hrtimer_setup(timer, fn, clock, mode)
+#else
+#define rove_hrtimer_setup(timer, fn, clock, mode)	\
+	do {						\
+		hrtimer_init(timer, clock, mode);	\
+		(timer)->function = (fn);		\
+	} while (0)
+#endif
+
+/* The route behind a struct dst_entry: a cast until 6.10. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#ifndef dst_rt6_info
+#define dst_rt6_info(dst)	((struct rt6_info *)(dst))
+#endif
+#endif
+
+#endif /* ROVE_COMPAT_H */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * ring.h - queues in memory that the kernel allocates and a program maps
+ *
+ * The layout is in <rdma/rove-abi.h>.  What a program can write (its indices,
+ * the slots it fills) is read once with the accessors here and never believed;
+ * what the kernel writes there for the program is never read back.  A kernel
+ * consumer's rings are the same, only not mapped.
+ *
+ * Lifetime: the pages are counted by their mappings, so they outlive the queue
+ * and even this module; no vm_operations of this module are set on the mapping
+ * (hazard 62).  A child made by fork() shares them, as any MAP_SHARED memory.
+ */
+#ifndef ROVE_RING_H
+#define ROVE_RING_H
+
+#include <rdma/ib_verbs.h>
+#include <rdma/rove-abi.h>
+
+struct rove_ring_mem;
+
+/**
+ * struct rove_ring - the kernel's view of one ring
+ * @mem: the memory and its mmap entry
+ * @hdr: shared control words
+ * @slots: shared slots
+ * @depth: slots, a power of two; 0: there is no ring
+ * @stride: bytes a slot
+ * @prod: completion rings: next slot to fill; authoritative
+ * @cons: send and receive rings, and a kernel consumer's completion rings:
+ *	next slot to take; authoritative
+ *
+ * @prod and @cons are guarded by the lock of the queue that the ring is in.
+ */
+struct rove_ring {
+	struct rove_ring_mem *mem;
+	struct rove_ring_hdr *hdr;
+	void *slots;
+	u32 depth;
+	u32 stride;
+	u32 prod;
+	u32 cons;
+};
+
+/**
+ * rove_ring_alloc() - allocate a zeroed ring
+ * @r: filled in
+ * @uctx: context whose program will map it, or NULL for a kernel consumer
+ * @depth: slots wanted; rounded up to a power of two; not 0
+ * @stride: bytes a slot, a multiple of 16
+ * @info: filled in for the program; NULL for a kernel consumer
+ *
+ * Context: may sleep.
+ * Return: 0, -ENOMEM, -EINVAL when it would be larger than 2 GiB.
+ */
+int rove_ring_alloc(struct rove_ring *r, struct ib_ucontext *uctx, u32 depth,
+		    u32 stride, struct rove_ring_info *info);
+
+/**
+ * rove_ring_free() - give a ring up
+ * @r: as filled in by rove_ring_alloc(), or all zero
+ *
+ * The mapped pages live on until they are unmapped.
+ *
+ * Context: may sleep.
+ */
+void rove_ring_free(struct rove_ring *r);
+
+/*
+ * ib_device_ops.mmap and .mmap_free.  A mapping must be shared, not executable,
+ * and be exactly one ring; else -EINVAL or -EPERM.
+ */
+int rove_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
+void rove_mmap_free(struct rdma_user_mmap_entry *entry);
+
+static inline void *rove_ring_slot(const struct rove_ring *r, u32 i)
+{
+	return r->slots + (size_t)(i & (r->depth - 1)) * r->stride;
+}
+
+/**
+ * rove_ring_avail() - slots that the program has filled and nobody has taken
+ * @r: a send or receive ring
+ *
+ * Pairs with the program's store-release of the producer index: the slots may
+ * be read when it returns.
+ *
+ * Return: their number, or -EINVAL when the producer index is impossible.
+ */
+static inline int rove_ring_avail(const struct rove_ring *r)
+{
+	u32 n = smp_load_acquire(&r->hdr->prod) - r->cons;
+
+	return likely(n <= r->depth) ? (int)n : -EINVAL;
+}
+
+#endif /* ROVE_RING_H */
