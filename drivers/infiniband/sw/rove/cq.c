@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * cq.c - completion queues
+ *
+ * A program polls and arms its CQ in shared memory and never comes here but to
+ * create, resize and destroy it.  A kernel consumer does all through here; its
+ * ring is the same, only not mapped.
+ */
+#include <linux/ktime.h>
+#include "cq.h"
+#include "dev.h"
+#include "qp.h"
+
+/*
+ * Completions that the consumer has not taken yet; more than the ring holds if
+ * a program has written nonsense.
+ */
+static u32 rove_cq_used(const struct rove_cq *cq)
+{
+	const struct rove_ring *r = &cq->ring;
+
+	lockdep_assert_held(&cq->lock);
+	if (!cq->user)
+		return r->prod - r->cons;
+	/*
+	 * Pairs with the release by which the program gives slots back: they
+	 * may be written over after this.
+	 */
+	return r->prod - smp_load_acquire(&r->hdr->cons);
+}
+
+/* Does the consumer want to know of what has just been added? */
+static bool rove_cq_wants_event(struct rove_cq *cq, bool solicited)
+{
+	u32 arm = cq->user ? READ_ONCE(cq->ring.hdr->arm) : cq->armed;
+
+	if (arm != ROVE_CQ_ARM_NEXT &&
+	    !(arm == ROVE_CQ_ARM_SOLICITED && solicited))
+		return false;
+	if (cq->user)
+		WRITE_ONCE(cq->ring.hdr->arm, ROVE_CQ_ARM_NONE);
+	else
+		cq->armed = ROVE_CQ_ARM_NONE;
+	return true;
+}
+
+static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
+			      bool solicited)
+{
+	struct rove_ring *r = &cq->ring;
+	struct rove_cqe *slot;
+
+	if (unlikely(cq->overrun))
+		return -ENOSPC;
+	if (unlikely(rove_cq_used(cq) >= r->depth)) {
+		cq->overrun = true;
+		cq->overrun_event = true;
+		rove_count(to_rdev(cq->ibcq.device), CQ_OVERRUN);
+		return -ENOSPC;
+	}
+
+	slot = rove_ring_slot(r, r->prod);
+	*slot = *cqe;
+	slot->timestamp = cq->timestamps ? ktime_get_ns() : 0;
+	/* pairs with the consumer's acquire: the slot is written by then */
+	smp_store_release(&r->hdr->prod, ++r->prod);
+
+	/*
+	 * Pairs with the barrier of a program between arming and looking at
+	 * @prod once more: one of the two sees what the other has written.
+	 */
+	smp_mb();
+	if (!rove_cq_wants_event(cq, solicited))
+		return 0;
+	cq->event_due = true;
+	return 1;
+}
+
+int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, bool solicited)
+{
+	unsigned long flags;
+	int ret;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	ret = rove_cq_add_locked(cq, cqe, solicited);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return ret;
+}
+
+void rove_cq_notify(struct rove_cq *cq)
+{
+	struct ib_cq *ibcq = &cq->ibcq;
+	struct ib_event event = {
+		.device = ibcq->device,
+		.event = IB_EVENT_CQ_ERR,
+		.element.cq = ibcq,
+	};
+	unsigned long flags;
+	bool completion, overrun;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	completion = cq->event_due;
+	overrun = cq->overrun_event;
+	cq->event_due = false;
+	cq->overrun_event = false;
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	if (overrun) {
+		ibdev_warn_ratelimited(ibcq->device,
+				       "completion queue of %d entries overrun: completions are lost\n",
+				       ibcq->cqe);
+		if (ibcq->event_handler)
+			ibcq->event_handler(&event, ibcq->cq_context);
+	}
+	if (completion && ibcq->comp_handler)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
+static int rove_cq_check_size(struct ib_device *ibdev, unsigned int cqe)
+{
+	if (cqe && cqe <= ROVE_MAX_CQE)
+		return 0;
+	ibdev_dbg(ibdev, "CQ of %u entries: not within 1 to %u\n", cqe,
+		  ROVE_MAX_CQE);
+	return -EINVAL;
+}
+
+/* For programs also tells them where the ring is. */
+static int rove_cq_alloc_ring(struct rove_ring *r, u32 depth,
+			      struct ib_udata *udata)
+{
+	struct rove_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct rove_ucontext, ibuc);
+	struct rove_create_cq_resp resp = {};
+	int err;
+
+	if (!udata)
+		return rove_ring_alloc(r, NULL, depth, sizeof(struct rove_cqe),
+				       NULL);
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+
+	err = rove_ring_alloc(r, &uctx->ibuc, depth, sizeof(struct rove_cqe),
+			      &resp.cq);
+	if (err)
+		return err;
+	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (err)
+		rove_ring_free(r);
+	return err;
+}
+
+/**
+ * rove_create_cq() - ib_device_ops.create_cq
+ * @ibcq: allocated and zeroed by ib_core
+ * @attr: size, vector and flags
+ * @arg: what ib_core of this kernel gives; see compat.h
+ *
+ * Context: may sleep.
+ * Return: 0; -EINVAL: size or vector; -EOPNOTSUPP: flags; -ENOMEM; -EFAULT.
+ */
+int rove_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct rove_cq_arg *arg)
+{
+	struct ib_udata *udata = rove_cq_udata(arg);
+	struct rove_dev *rdev = to_rdev(ibcq->device);
+	struct rove_cq *cq = to_rcq(ibcq);
+	int err;
+
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+		return -EOPNOTSUPP;
+	if (attr->comp_vector < 0 ||
+	    attr->comp_vector >= ibcq->device->num_comp_vectors)
+		return -EINVAL;
+	err = rove_cq_check_size(ibcq->device, attr->cqe);
+	if (err)
+		return err;
+
+	err = rove_dev_charge(&rdev->num_cq, ROVE_MAX_CQ);
+	if (err)
+		return err;
+	err = rove_cq_alloc_ring(&cq->ring, attr->cqe, udata);
+	if (err) {
+		rove_dev_uncharge(&rdev->num_cq);
+		return err;
+	}
+	spin_lock_init(&cq->lock);
+	cq->user = udata;
+	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+	ibcq->cqe = cq->ring.depth;
+	return 0;
+}
+
+int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	rove_ring_free(&to_rcq(ibcq)->ring);
+	rove_dev_uncharge(&to_rdev(ibcq->device)->num_cq);
+	return 0;
+}
+
+/*
+ * Move what nobody has taken yet to the front of @to, which becomes the CQ's
+ * ring; @to becomes the old one.
+ */
+static int rove_cq_switch(struct rove_cq *cq, struct rove_ring *to)
+{
+	struct rove_ring *from = &cq->ring;
+	u32 used = rove_cq_used(cq);
+	u32 i;
+
+	if (used > from->depth || used > to->depth)
+		return -EINVAL;
+
+	for (i = 0; i < used; i++) {
+		struct rove_cqe *slot = rove_ring_slot(to, i);
+
+		*slot = *(struct rove_cqe *)
+			rove_ring_slot(from, from->prod - used + i);
+	}
+	to->prod = used;
+	to->hdr->arm = READ_ONCE(from->hdr->arm);
+	/* the program reads it once the command has returned */
+	smp_store_release(&to->hdr->prod, used);
+	swap(*from, *to);
+	return 0;
+}
+
+/*
+ * The program learns of the new ring before it is in use, since that is what can
+ * fail; until then the old one is untouched (hazards 8 and 9).
+ */
+int rove_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct rove_cq *cq = to_rcq(ibcq);
+	struct rove_ring ring = {};
+	unsigned long flags;
+	int err;
+
+	err = rove_cq_check_size(ibcq->device, cqe);
+	if (err)
+		return err;
+	err = rove_cq_alloc_ring(&ring, cqe, udata);
+	if (err)
+		return err;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	err = rove_cq_switch(cq, &ring);
+	if (!err)
+		ibcq->cqe = cq->ring.depth;
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	rove_ring_free(&ring);
+	return err;
+}
+
+/* NULL when the QP is gone.  Else its consumer is here, and keeps it. */
+static struct ib_qp *rove_cq_ibqp(struct rove_cq *cq, u32 qpn)
+{
+	struct rove_qp *qp;
+
+	rcu_read_lock();
+	qp = rove_qp_find(to_rdev(cq->ibcq.device), qpn);
+	rcu_read_unlock();
+	return qp ? &qp->ibqp : NULL;
+}
+
+static void rove_cqe_to_wc(struct rove_cq *cq, const struct rove_cqe *cqe,
+			   struct ib_wc *wc)
+{
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = cqe->wr_id;
+	wc->status = cqe->status;
+	wc->opcode = cqe->opcode;
+	wc->vendor_err = cqe->vendor_err;
+	wc->byte_len = cqe->byte_len;
+	wc->qp = rove_cq_ibqp(cq, cqe->qp_num);
+	wc->src_qp = cqe->src_qp;
+	wc->pkey_index = cqe->pkey_index;
+	wc->port_num = 1;
+	if (cqe->wc_flags & ROVE_WC_WITH_GRH)
+		wc->wc_flags |= IB_WC_GRH;
+	if (cqe->wc_flags & ROVE_WC_WITH_IMM) {
+		wc->wc_flags |= IB_WC_WITH_IMM;
+		wc->ex.imm_data = cqe->imm_data;
+	}
+	if (cqe->wc_flags & ROVE_WC_WITH_INV) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+		wc->ex.invalidate_rkey = cqe->invalidated_rkey;
+	}
+}
+
+int rove_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+{
+	struct rove_cq *cq = to_rcq(ibcq);
+	struct rove_ring *r = &cq->ring;
+	unsigned long flags;
+	int n;
+
+	if (cq->user)
+		return -EOPNOTSUPP;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	for (n = 0; n < num && r->cons != r->prod; n++, r->cons++)
+		rove_cqe_to_wc(cq, rove_ring_slot(r, r->cons), &wc[n]);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return n;
+}
+
+int rove_peek_cq(struct ib_cq *ibcq, int wc_cnt)
+{
+	struct rove_cq *cq = to_rcq(ibcq);
+	unsigned long flags;
+	u32 used;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	used = min(rove_cq_used(cq), cq->ring.depth);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return min_t(u32, used, wc_cnt);
+}
+
+int rove_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify)
+{
+	bool next = (notify & IB_CQ_SOLICITED_MASK) == IB_CQ_NEXT_COMP;
+	struct rove_cq *cq = to_rcq(ibcq);
+	unsigned long flags;
+	int missed = 0;
+	u8 arm;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	/* asking for less does not take back what was asked for before */
+	arm = cq->user ? READ_ONCE(cq->ring.hdr->arm) : cq->armed;
+	arm = next || arm == ROVE_CQ_ARM_NEXT ? ROVE_CQ_ARM_NEXT :
+						ROVE_CQ_ARM_SOLICITED;
+	if (cq->user)
+		WRITE_ONCE(cq->ring.hdr->arm, arm);
+	else
+		cq->armed = arm;
+	if (notify & IB_CQ_REPORT_MISSED_EVENTS)
+		missed = rove_cq_used(cq) != 0;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return missed;
+}

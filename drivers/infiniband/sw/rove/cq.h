@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * cq.h - completion queues
+ *
+ * QPs add completions under their own lock; the CQ's lock nests inside.
+ * The event that an armed CQ wants is sent later, with no lock held, by
+ * rove_cq_notify() (hazard 58).
+ */
+#ifndef ROVE_CQ_H
+#define ROVE_CQ_H
+
+#include <rdma/ib_verbs.h>
+#include "compat.h"
+#include "ring.h"
+
+/**
+ * struct rove_cq - a completion queue
+ * @ibcq: what ib_core sees
+ * @lock: guards all below; taken with interrupts off, since kernel consumers
+ *	may poll and arm from anywhere
+ * @ring: completions; the kernel produces.  @ring.cons is used for a kernel
+ *	consumer only: a program's is in shared memory
+ * @user: a program consumes
+ * @timestamps: the consumer asked for them
+ * @armed: kernel consumers: enum rove_cq_arm (a program arms in the ring)
+ * @event_due: an event is owed; cleared by rove_cq_notify()
+ * @overrun: a completion was lost for want of room; no more are added
+ * @overrun_event: IB_EVENT_CQ_ERR is owed; cleared by rove_cq_notify()
+ */
+struct rove_cq {
+	struct ib_cq ibcq;
+	spinlock_t lock;
+	struct rove_ring ring;
+	bool user;
+	bool timestamps;
+	u8 armed;
+	bool event_due;
+	bool overrun;
+	bool overrun_event;
+};
+
+static inline struct rove_cq *to_rcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct rove_cq, ibcq);
+}
+
+/**
+ * rove_cq_add() - add a completion
+ * @cq: the CQ
+ * @cqe: copied; @timestamp is filled in here, 0 unless the CQ was created with
+ *	IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION
+ * @solicited: counts for a CQ armed for solicited ones
+ *
+ * Context: any; takes the CQ's lock.
+ * Return: 1 when rove_cq_notify() must be called soon, with no lock held;
+ * 0 otherwise; -ENOSPC when there was no room: the completion is lost, the
+ * CQ is dead, rove_cq_notify() must be called, and the QP belongs in the error
+ * state.
+ */
+int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, bool solicited);
+
+/**
+ * rove_cq_notify() - send the events owed
+ * @cq: the CQ
+ *
+ * Calls into the consumer.  The caller keeps the CQ from being destroyed: it
+ * holds a QP that uses it.
+ *
+ * Context: softirq or process; no rove lock held.
+ */
+void rove_cq_notify(struct rove_cq *cq);
+
+/*
+ * ib_device_ops.  create, resize and destroy sleep; the rest may be called from
+ * anywhere.  A program polls and arms in shared memory: polling its CQ here is
+ * -EOPNOTSUPP.
+ */
+int rove_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct rove_cq_arg *arg);
+int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int rove_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int rove_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+int rove_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+int rove_peek_cq(struct ib_cq *ibcq, int wc_cnt);
+
+#endif /* ROVE_CQ_H */
