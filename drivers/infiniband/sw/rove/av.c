@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * av.c - address vectors and address handles
+ *
+ * An address vector is written once and then only read; it keeps the GID entry
+ * that its source address came from.
+ */
+#include <linux/netdevice.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cache.h>
+#include "av.h"
+#include "dev.h"
+
+/* Of the netdev that has the address: the link's own, a VLAN's on top of it. */
+static int rove_gid_ifindex(const struct ib_gid_attr *sgid_attr)
+{
+	struct net_device *ndev;
+	int ifindex = 0;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(sgid_attr->ndev);
+	if (ndev)
+		ifindex = ndev->ifindex;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+static int rove_av_check(struct rove_dev *rdev, const struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	struct ib_device *ibdev = &rdev->ibdev;
+	const struct in6_addr *saddr, *daddr;
+
+	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE ||
+	    rdma_ah_get_port_num(attr) != 1) {
+		ibdev_dbg(ibdev, "address vector: not RoCE, or not port 1\n");
+		return -EINVAL;
+	}
+	if (!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !grh->sgid_attr) {
+		ibdev_warn_ratelimited(ibdev,
+				       "address vector without a GRH: RoCE needs is_global and a source GID index\n");
+		return -EINVAL;
+	}
+	if (grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP) {
+		ibdev_warn_ratelimited(ibdev,
+				       "source GID %d is of RoCE v1: take one of type \"RoCE v2\"\n",
+				       grh->sgid_index);
+		return -EINVAL;
+	}
+
+	saddr = (const struct in6_addr *)grh->sgid_attr->gid.raw;
+	daddr = (const struct in6_addr *)grh->dgid.raw;
+	if (ipv6_addr_v4mapped(saddr) != ipv6_addr_v4mapped(daddr)) {
+		ibdev_warn_ratelimited(ibdev,
+				       "source GID %d (%pI6c) and destination %pI6c: one is IPv4, the other IPv6\n",
+				       grh->sgid_index, saddr, daddr);
+		return -EINVAL;
+	}
+	if (ipv6_addr_any(daddr) || ipv6_addr_any(saddr)) {
+		ibdev_warn_ratelimited(ibdev,
+				       "source GID %d (%pI6c) and destination %pI6c: one is not set\n",
+				       grh->sgid_index, saddr, daddr);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int rove_av_set(struct rove_dev *rdev, struct rove_av *av,
+		const struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	int err, ifindex;
+
+	err = rove_av_check(rdev, attr);
+	if (err)
+		return err;
+	ifindex = rove_gid_ifindex(grh->sgid_attr);
+	if (!ifindex) {
+		ibdev_warn_ratelimited(&rdev->ibdev,
+				       "source GID %d: its netdev is gone\n",
+				       grh->sgid_index);
+		return -EINVAL;
+	}
+
+	rove_av_clear(av);
+	av->ifindex = ifindex;
+	memcpy(&av->saddr, grh->sgid_attr->gid.raw, sizeof(av->saddr));
+	memcpy(&av->daddr, grh->dgid.raw, sizeof(av->daddr));
+	av->ipv6 = !ipv6_addr_v4mapped(&av->daddr);
+	av->tclass = grh->traffic_class;
+	av->hop_limit = grh->hop_limit ?: IPV6_DEFAULT_HOPLIMIT;
+	av->flow_label = grh->flow_label & 0xfffff;
+	rdma_copy_ah_attr(&av->attr, attr);
+	return 0;
+}
+
+void rove_av_clear(struct rove_av *av)
+{
+	rdma_destroy_ah_attr(&av->attr);
+	memset(av, 0, sizeof(*av));
+}
+
+int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		   struct ib_udata *udata)
+{
+	struct rove_dev *rdev = to_rdev(ibah->device);
+	int err;
+
+	err = rove_dev_charge(&rdev->num_ah, ROVE_MAX_AH);
+	if (err)
+		return err;
+	err = rove_av_set(rdev, &to_rah(ibah)->av, init->ah_attr);
+	if (err)
+		rove_dev_uncharge(&rdev->num_ah);
+	return err;
+}
+
+int rove_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	*attr = to_rah(ibah)->av.attr;
+	attr->grh.sgid_attr = NULL;	/* no reference for the caller */
+	return 0;
+}
+
+int rove_destroy_ah(struct ib_ah *ibah, u32 flags)
+{
+	rove_av_clear(&to_rah(ibah)->av);
+	rove_dev_uncharge(&to_rdev(ibah->device)->num_ah);
+	return 0;
+}
