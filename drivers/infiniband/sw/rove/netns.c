@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * netns.c - network namespaces: UDP sockets on port 4791 and the table of links
+ *
+ * The sockets exist only to own the port and to be called for its packets;
+ * nothing is sent through them.  They belong to the netdevs' namespace, which
+ * need not be the one where the ib_device is seen.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/rtnetlink.h>
+#include <linux/udp.h>
+#include <linux/wait_bit.h>
+#include <net/netns/generic.h>
+#include <net/udp_tunnel.h>
+#include <rdma/ib_verbs.h>
+#include "netns.h"
+#include "compat.h"
+#include "dev.h"
+#include "link.h"
+#include "net.h"
+
+static unsigned int rove_net_id;
+
+struct rove_net *rove_net(struct net *net)
+{
+	return net_generic(net, rove_net_id);
+}
+
+struct rove_dev *rove_net_find(struct rove_net *rnet, int ifindex)
+{
+	struct rove_dev *rdev;
+
+	hash_for_each_possible_rcu(rnet->links, rdev, node, ifindex) {
+		if (rdev->ndev->ifindex == ifindex)
+			return rdev;
+	}
+	return NULL;
+}
+
+static struct socket *rove_open_socket(struct net *net, u16 family)
+{
+	struct udp_tunnel_sock_cfg tunnel = {
+		.encap_type = 1,
+		.encap_rcv = rove_net_rcv,
+	};
+	struct udp_port_cfg port = {
+		.family = family,
+		.local_udp_port = htons(ROCE_V2_UDP_DPORT),
+		.ipv6_v6only = family == AF_INET6,
+	};
+	struct socket *sock;
+	int err;
+
+	err = udp_sock_create(net, &port, &sock);
+	if (err)
+		return ERR_PTR(err);
+	rove_tunnel_setup(net, sock, &tunnel);
+	return sock;
+}
+
+static void rove_close_sockets(struct rove_net *rnet)
+{
+	if (rnet->sk6)
+		rove_tunnel_release(rnet->sk6);
+	if (rnet->sk4)
+		rove_tunnel_release(rnet->sk4);
+	rnet->sk6 = NULL;
+	rnet->sk4 = NULL;
+}
+
+static int rove_open_sockets(struct rove_net *rnet, const char *ifname)
+{
+	struct socket *sock;
+	int err;
+
+	sock = rove_open_socket(rnet->net, AF_INET);
+	if (IS_ERR(sock)) {
+		err = PTR_ERR(sock);
+		goto err;
+	}
+	rnet->sk4 = sock;
+
+	sock = rove_open_socket(rnet->net, AF_INET6);
+	if (IS_ERR(sock)) {
+		err = PTR_ERR(sock);
+		/* a kernel without IPv6, or ipv6.disable=1 (hazard 31) */
+		if (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT)
+			return 0;
+		goto err;
+	}
+	rnet->sk6 = sock;
+	return 0;
+
+err:
+	rove_close_sockets(rnet);
+	if (err == -EADDRINUSE)
+		pr_err("%s: UDP port %d is taken in this network namespace, most likely by rdma_rxe: rmmod rdma_rxe, and try again\n",
+		       ifname, ROCE_V2_UDP_DPORT);
+	else
+		pr_err("%s: cannot open UDP port %d: error %d\n", ifname,
+		       ROCE_V2_UDP_DPORT, err);
+	return err;
+}
+
+/* From here on netdev events find the link. */
+static int rove_net_enter(struct rove_net *rnet, struct rove_dev *rdev)
+{
+	struct net_device *ndev = rdev->ndev;
+
+	ASSERT_RTNL();
+
+	/* It may have been unregistered, or moved, since it was looked up. */
+	if (ndev->reg_state != NETREG_REGISTERED ||
+	    !net_eq(dev_net(ndev), rnet->net))
+		return -ENODEV;
+	if (rove_net_find(rnet, ndev->ifindex)) {
+		pr_err("%s has a link already\n", ndev->name);
+		return -EEXIST;
+	}
+	rdev->rnet = rnet;
+	rdev->port_active = rove_dev_port_up(rdev);
+	hash_add_rcu(rnet->links, &rdev->node, ndev->ifindex);
+	rdev->linked = true;
+	return 0;
+}
+
+int rove_net_add(struct rove_dev *rdev)
+{
+	struct rove_net *rnet = rove_net(dev_net(rdev->ndev));
+	int err = 0;
+
+	mutex_lock(&rnet->lock);
+	if (!rnet->users)
+		err = rove_open_sockets(rnet, rdev->ndev->name);
+	if (err)
+		goto unlock;
+
+	rtnl_lock();
+	rcu_read_lock();
+	err = rove_net_enter(rnet, rdev);
+	rcu_read_unlock();
+	rtnl_unlock();
+
+	if (!err)
+		WRITE_ONCE(rnet->users, rnet->users + 1);
+	else if (!rnet->users)
+		rove_close_sockets(rnet);
+unlock:
+	mutex_unlock(&rnet->lock);
+	return err;
+}
+
+void rove_net_del(struct rove_dev *rdev)
+{
+	struct rove_net *rnet = rdev->rnet;
+
+	if (!rdev->linked)
+		return;
+
+	mutex_lock(&rnet->lock);
+	hash_del_rcu(&rdev->node);
+	rdev->linked = false;
+	if (rnet->users == 1)
+		rove_close_sockets(rnet);
+	/* A receive path may have found the link, or the socket, before. */
+	synchronize_net();
+	WRITE_ONCE(rnet->users, rnet->users - 1);
+	wake_up_var(&rnet->users);
+	mutex_unlock(&rnet->lock);
+}
+
+static int __net_init rove_netns_init_net(struct net *net)
+{
+	struct rove_net *rnet = rove_net(net);
+
+	rnet->net = net;
+	mutex_init(&rnet->lock);
+	hash_init(rnet->links);
+	return 0;
+}
+
+/*
+ * @rnet is freed next, so links that another thread is taking down are waited
+ * for, and one is looked for again if it was between two namespaces of ib_core
+ * (not registered, but about to be).  The mutex is taken once more since the
+ * thread that took the last one down may hold it still.
+ */
+static void __net_exit rove_netns_exit_net(struct net *net)
+{
+	struct rove_net *rnet = rove_net(net);
+
+	do {
+		rove_link_unregister_all(rnet);
+	} while (!wait_var_event_timeout(&rnet->users,
+					 !READ_ONCE(rnet->users), HZ / 10));
+	mutex_lock(&rnet->lock);
+	mutex_unlock(&rnet->lock);
+	mutex_destroy(&rnet->lock);
+}
+
+static struct pernet_operations rove_netns_ops = {
+	.init = rove_netns_init_net,
+	.exit = rove_netns_exit_net,
+	.id = &rove_net_id,
+	.size = sizeof(struct rove_net),
+};
+
+/**
+ * rove_netns_init() - watch namespaces
+ *
+ * As a "device" rather than a "subsystem", so that a dying namespace still has
+ * its netdevs when its links are taken down.
+ *
+ * Context: module init; may sleep.
+ * Return: 0 or an error.
+ */
+int rove_netns_init(void)
+{
+	return register_pernet_device(&rove_netns_ops);
+}
+
+/**
+ * rove_netns_exit() - forget all namespaces
+ *
+ * Context: module exit, when there are no links; may sleep.
+ */
+void rove_netns_exit(void)
+{
+	unregister_pernet_device(&rove_netns_ops);
+}

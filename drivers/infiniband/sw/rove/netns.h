@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * netns.h - what rove keeps in each network namespace: the UDP sockets on port
+ * 4791, opened with the first link and closed with the last, and the table of
+ * links by which the receive path finds its device
+ */
+#ifndef ROVE_NETNS_H
+#define ROVE_NETNS_H
+
+#include <linux/hashtable.h>
+#include <linux/mutex.h>
+#include <net/net_namespace.h>
+
+struct rove_dev;
+
+#define ROVE_LINK_HASH_BITS	4
+
+/**
+ * struct rove_net - a namespace's part
+ * @net: the namespace
+ * @lock: guards all below against other writers; may sleep; RTNL nests inside
+ * @users: links in @links; the death of the namespace waits for it to be 0
+ * @sk4: UDP socket for IPv4, or NULL
+ * @sk6: UDP socket for IPv6, or NULL (also where IPv6 is off)
+ * @links: links by ifindex of their netdev; read under RCU
+ */
+struct rove_net {
+	struct net *net;
+	struct mutex lock;
+	unsigned int users;
+	struct socket *sk4;
+	struct socket *sk6;
+	DECLARE_HASHTABLE(links, ROVE_LINK_HASH_BITS);
+};
+
+/* The part of this namespace.  Context: any, while the namespace lives. */
+struct rove_net *rove_net(struct net *net);
+
+/**
+ * rove_net_add() - enter a link in its namespace's table
+ * @rdev: the link; its netdev says which namespace
+ *
+ * Opens the sockets for the first.  Says in the log what was wrong.
+ *
+ * Context: may sleep; takes RTNL.
+ * Return: 0; -EEXIST: the netdev has a link; -ENODEV: the netdev is going away;
+ * -EADDRINUSE: UDP port 4791 is taken; or what opening a socket ends with.
+ */
+int rove_net_add(struct rove_dev *rdev);
+
+/**
+ * rove_net_del() - take a link out of the table, if it is in it
+ * @rdev: the link
+ *
+ * Closes the sockets after the last.  No receive path sees the link any more
+ * when it returns.
+ *
+ * Context: may sleep; no RTNL held.
+ */
+void rove_net_del(struct rove_dev *rdev);
+
+/* The link on this netdev, under rcu_read_lock(); NULL if there is none. */
+struct rove_dev *rove_net_find(struct rove_net *rnet, int ifindex);
+
+int rove_netns_init(void);
+void rove_netns_exit(void);
+
+#endif /* ROVE_NETNS_H */
