@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * dev.h - a link: an ib_device on top of a netdev (device.c)
+ *
+ * Born by `rdma link add` (link.c), known to the receive path through its
+ * namespace's table (netns.h) and gone by `rdma link delete`, with its netdev, with its
+ * namespace or with the module.
+ */
+#ifndef ROVE_DEV_H
+#define ROVE_DEV_H
+
+#include <linux/netdevice.h>
+#include <linux/rhashtable.h>
+#include <rdma/ib_verbs.h>
+#include "stats.h"
+
+struct rove_net;
+
+/**
+ * struct rove_dev - one link
+ * @ibdev: what ib_core sees; must stay first (ib_alloc_device)
+ * @ndev: the netdev it is bound to; referenced until .dealloc_driver
+ * @rnet: the netdev's namespace; holds the UDP sockets
+ * @node: in @rnet's table of links, by ifindex; RCU
+ * @linked: @node is in that table; set by rove_net_add()
+ * @ndev_gone: NETDEV_UNREGISTER was seen; under RTNL
+ * @port_active: state of the port last reported by an event; under RTNL
+ * @qps: every QP by number; RCU lookup; qp.c
+ * @mrs: every memory region by key >> 8; RCU lookup; mr.c
+ * @qp_lock: guards @qp_list
+ * @qp_list: every QP, for tear-down
+ * @num_qp: objects alive, against the limits that query_device tells
+ * @num_cq: likewise
+ * @num_mr: likewise
+ * @num_pd: likewise
+ * @num_ah: likewise
+ * @stats: per-CPU counters
+ * @dying: no new QP; set before tear-down flushes the old ones, and cleared
+ *	when the ib_device comes back in another namespace (link.c)
+ */
+struct rove_dev {
+	struct ib_device ibdev;
+	struct net_device *ndev;
+	struct rove_net *rnet;
+	struct hlist_node node;
+	bool linked;
+	bool ndev_gone;
+	bool port_active;
+	struct rhashtable qps;
+	struct rhashtable mrs;
+	spinlock_t qp_lock;
+	struct list_head qp_list;
+	atomic_t num_qp;
+	atomic_t num_cq;
+	atomic_t num_mr;
+	atomic_t num_pd;
+	atomic_t num_ah;
+	struct rove_stats __percpu *stats;
+	bool dying;
+};
+
+static inline struct rove_dev *to_rdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct rove_dev, ibdev);
+}
+
+struct rove_pd {
+	struct ib_pd ibpd;
+};
+
+static inline struct rove_pd *to_rpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct rove_pd, ibpd);
+}
+
+struct rove_ucontext {
+	struct ib_ucontext ibuc;
+};
+
+static inline struct rove_ucontext *to_ruc(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct rove_ucontext, ibuc);
+}
+
+/* Limits: what query_device tells, and what is enforced. */
+#define ROVE_MAX_QP		65536
+#define ROVE_MAX_CQ		65536
+#define ROVE_MAX_MR		1048576
+#define ROVE_MAX_PD		65536
+#define ROVE_MAX_AH		65536
+#define ROVE_MAX_QP_WR		32768
+#define ROVE_MAX_SGE		32
+#define ROVE_MAX_INLINE		1024
+#define ROVE_MAX_CQE		(1U << 20)
+#define ROVE_MAX_MR_SIZE	(1ULL << 40)
+#define ROVE_GID_TBL_LEN	1024
+
+/**
+ * rove_dev_charge() - count an object against its limit
+ * @num: one of the num_* of struct rove_dev
+ * @max: its ROVE_MAX_*
+ *
+ * Return: 0, or -ENOMEM when there are as many as there may be.
+ */
+static inline int rove_dev_charge(atomic_t *num, int max)
+{
+	return atomic_add_unless(num, 1, max) ? 0 : -ENOMEM;
+}
+
+static inline void rove_dev_uncharge(atomic_t *num)
+{
+	atomic_dec(num);
+}
+
+/**
+ * rove_dev_alloc() - a link that nobody knows yet
+ * @ndev: its netdev; a reference is taken
+ *
+ * ib_dealloc_device() frees it and, by .dealloc_driver, all that it holds.
+ *
+ * Context: may sleep.
+ * Return: the link, or NULL for want of memory.
+ */
+struct rove_dev *rove_dev_alloc(struct net_device *ndev);
+
+/**
+ * rove_dev_register() - hand a link to ib_core
+ * @rdev: in its namespace's table already
+ * @name: of the ib_device
+ *
+ * Context: may sleep; no RTNL.  Another thread may have unregistered and freed
+ * the link before this returns: the caller holds a reference on the device if it
+ * looks at it again.
+ * Return: 0 or an error, the link then still belongs to the caller.
+ */
+int rove_dev_register(struct rove_dev *rdev, const char *name);
+
+/* Is the netdev up and does it have a carrier?  Any context. */
+bool rove_dev_port_up(const struct rove_dev *rdev);
+
+#endif /* ROVE_DEV_H */

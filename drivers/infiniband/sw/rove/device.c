@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * device.c - a link as ib_core sees it: the table of operations, and the small
+ * ones among them
+ */
+#include <linux/ethtool.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <net/addrconf.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rove-abi.h>
+#include "dev.h"
+#include "av.h"
+#include "compat.h"
+#include "cq.h"
+#include "mr.h"
+#include "netns.h"
+#include "qp.h"
+#include "ring.h"
+#include "stats.h"
+#include "transport/wire.h"
+
+bool rove_dev_port_up(const struct rove_dev *rdev)
+{
+	return netif_running(rdev->ndev) && netif_carrier_ok(rdev->ndev);
+}
+
+static int rove_query_device(struct ib_device *ibdev,
+			     struct ib_device_attr *attr,
+			     struct ib_udata *udata)
+{
+	if (udata->inlen)
+		return -EINVAL;
+
+	*attr = (struct ib_device_attr) {
+		.fw_ver = 1,
+		.sys_image_guid = ibdev->node_guid,
+		.max_mr_size = ROVE_MAX_MR_SIZE,
+		.page_size_cap = GENMASK_ULL(30, PAGE_SHIFT),
+		.max_qp = ROVE_MAX_QP,
+		.max_qp_wr = ROVE_MAX_QP_WR,
+		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
+				    IB_DEVICE_SYS_IMAGE_GUID |
+				    IB_DEVICE_PORT_ACTIVE_EVENT,
+		.kernel_cap_flags = IBK_ALLOW_USER_UNREG,
+		.max_send_sge = ROVE_MAX_SGE,
+		.max_recv_sge = ROVE_MAX_SGE,
+		.max_sge_rd = ROVE_MAX_SGE,
+		.max_cq = ROVE_MAX_CQ,
+		.max_cqe = ROVE_MAX_CQE,
+		.max_mr = ROVE_MAX_MR,
+		.max_pd = ROVE_MAX_PD,
+		.max_qp_rd_atom = ROVE_MAX_RD_ATOMIC,
+		.max_qp_init_rd_atom = ROVE_MAX_RD_ATOMIC,
+		.max_res_rd_atom = ROVE_MAX_RD_ATOMIC * ROVE_MAX_QP,
+		.atomic_cap = IB_ATOMIC_HCA,
+		.max_ah = ROVE_MAX_AH,
+		.max_pkeys = 1,
+		/* 4.096 us * 2^15 = 134 ms, when the machine is busy */
+		.local_ca_ack_delay = 15,
+		.timestamp_mask = U64_MAX,
+		.hca_core_clock = USEC_PER_SEC,	/* kHz: nanoseconds */
+	};
+	return 0;
+}
+
+static int rove_modify_device(struct ib_device *ibdev, int mask,
+			      struct ib_device_modify *modify)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
+		memcpy(ibdev->node_desc, modify->node_desc,
+		       sizeof(ibdev->node_desc));
+	return 0;
+}
+
+static void rove_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "rove %d",
+		 ROVE_UVERBS_ABI_VERSION);
+}
+
+/* What the netdev says of itself; 1 Gb/s for those that say nothing. */
+static void rove_query_speed(struct rove_dev *rdev, struct ib_port_attr *attr)
+{
+	const struct ethtool_ops *ops = rdev->ndev->ethtool_ops;
+
+	attr->active_width = IB_WIDTH_1X;
+	attr->active_speed = IB_SPEED_SDR;
+	/* ib_get_eth_speed() complains in the log of a netdev without */
+	if (ops && ops->get_link_ksettings)
+		ib_get_eth_speed(&rdev->ibdev, 1, &attr->active_speed,
+				 &attr->active_width);
+}
+
+static int rove_query_port(struct ib_device *ibdev, u32 port,
+			   struct ib_port_attr *attr)
+{
+	struct rove_dev *rdev = to_rdev(ibdev);
+	struct net_device *ndev = rdev->ndev;
+
+	if (port != 1)
+		return -EINVAL;
+
+	if (rove_dev_port_up(rdev)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	} else {
+		attr->state = IB_PORT_DOWN;
+		attr->phys_state = netif_running(ndev) ?
+				   IB_PORT_PHYS_STATE_POLLING :
+				   IB_PORT_PHYS_STATE_DISABLED;
+	}
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = iboe_get_mtu(READ_ONCE(ndev->mtu)) ?: IB_MTU_256;
+	attr->phys_mtu = READ_ONCE(ndev->mtu);
+	attr->gid_tbl_len = ROVE_GID_TBL_LEN;
+	attr->ip_gids = true;
+	attr->max_msg_sz = ROVE_MAX_MSG;
+	attr->pkey_tbl_len = 1;
+	attr->max_vl_num = 1;
+	rove_query_speed(rdev, attr);
+	return 0;
+}
+
+static int rove_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
+			   u16 *pkey)
+{
+	if (port != 1 || index)
+		return -EINVAL;
+	*pkey = ROVE_PKEY_DEFAULT;
+	return 0;
+}
+
+static int rove_get_port_immutable(struct ib_device *ibdev, u32 port,
+				   struct ib_port_immutable *immutable)
+{
+	struct ib_port_attr attr = {};
+	int err;
+
+	/* no MADs before there is a QP 1 */
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP |
+				    RDMA_CORE_CAP_AF_IB |
+				    RDMA_CORE_CAP_ETH_AH;
+	err = ib_query_port(ibdev, port, &attr);
+	if (err)
+		return err;
+	immutable->pkey_tbl_len = attr.pkey_tbl_len;
+	immutable->gid_tbl_len = attr.gid_tbl_len;
+	return 0;
+}
+
+static enum rdma_link_layer rove_get_link_layer(struct ib_device *ibdev,
+						u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+static int rove_alloc_ucontext(struct ib_ucontext *ibuc,
+			       struct ib_udata *udata)
+{
+	struct rove_alloc_ucontext_resp resp = {
+		.max_inline = ROVE_MAX_INLINE,
+		.max_sge = ROVE_MAX_SGE,
+	};
+
+	return ib_copy_to_udata(udata, &resp,
+				min(sizeof(resp), udata->outlen));
+}
+
+static void rove_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+/*
+ * That this exists lets a link go while programs have it open.  Their objects
+ * are gone when it is called; the rings that they have mapped stay.
+ */
+static void rove_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+static int rove_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	return rove_dev_charge(&to_rdev(ibpd->device)->num_pd, ROVE_MAX_PD);
+}
+
+static int rove_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	rove_dev_uncharge(&to_rdev(ibpd->device)->num_pd);
+	return 0;
+}
+
+/*
+ * Called when nothing of the link is left but itself, or when it was never
+ * registered.  The memory goes when the last reference on its struct device
+ * does.
+ */
+static void rove_dealloc_driver(struct ib_device *ibdev)
+{
+	struct rove_dev *rdev = to_rdev(ibdev);
+
+	rove_net_del(rdev);
+	rove_mr_table_destroy(rdev);
+	rove_qp_table_destroy(rdev);
+	free_percpu(rdev->stats);
+	dev_put(rdev->ndev);
+}
+
+static ssize_t parent_show(struct device *device,
+			   struct device_attribute *attr, char *buf)
+{
+	struct rove_dev *rdev =
+		rdma_device_to_drv_device(device, struct rove_dev, ibdev);
+
+	return sysfs_emit(buf, "%s\n", netdev_name(rdev->ndev));
+}
+static DEVICE_ATTR_RO(parent);
+
+static struct attribute *rove_attrs[] = {
+	&dev_attr_parent.attr,
+	NULL
+};
+
+static const struct attribute_group rove_attr_group = {
+	.attrs = rove_attrs,
+};
+
+/*
+ * What is not here ib_core answers with EOPNOTSUPP.  .get_netdev is not needed
+ * with ib_device_set_netdev(), nor are .add_gid and .del_gid: the GID table of
+ * ib_core is the only one.
+ */
+static const struct ib_device_ops rove_device_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = ROVE_DRIVER_ID,
+	.uverbs_abi_ver = ROVE_UVERBS_ABI_VERSION,
+	.device_group = &rove_attr_group,
+
+	.query_device = rove_query_device,
+	.modify_device = rove_modify_device,
+	.get_dev_fw_str = rove_get_dev_fw_str,
+	.query_port = rove_query_port,
+	.query_pkey = rove_query_pkey,
+	.get_port_immutable = rove_get_port_immutable,
+	.get_link_layer = rove_get_link_layer,
+	.alloc_hw_port_stats = rove_alloc_hw_port_stats,
+	.get_hw_stats = rove_get_hw_stats,
+
+	.alloc_ucontext = rove_alloc_ucontext,
+	.dealloc_ucontext = rove_dealloc_ucontext,
+	.disassociate_ucontext = rove_disassociate_ucontext,
+	.mmap = rove_mmap,
+	.mmap_free = rove_mmap_free,
+	.alloc_pd = rove_alloc_pd,
+	.dealloc_pd = rove_dealloc_pd,
+
+	.create_ah = rove_create_ah,
+	.create_user_ah = rove_create_ah,
+	.query_ah = rove_query_ah,
+	.destroy_ah = rove_destroy_ah,
+
+	.create_cq = rove_create_cq,
+	.resize_cq = rove_resize_cq,
+	.destroy_cq = rove_destroy_cq,
+	.poll_cq = rove_poll_cq,
+	.peek_cq = rove_peek_cq,
+	.req_notify_cq = rove_req_notify_cq,
+
+	.reg_user_mr = rove_reg_user_mr,
+	.get_dma_mr = rove_get_dma_mr,
+	.dereg_mr = rove_dereg_mr,
+
+	.create_qp = rove_create_qp,
+	.modify_qp = rove_modify_qp,
+	.query_qp = rove_query_qp,
+	.destroy_qp = rove_destroy_qp,
+	.post_send = rove_post_send,
+	.post_recv = rove_post_recv,
+
+	.dealloc_driver = rove_dealloc_driver,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, rove_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_cq, rove_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, rove_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, rove_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, rove_ucontext, ibuc),
+};
+
+struct rove_dev *rove_dev_alloc(struct net_device *ndev)
+{
+	struct rove_dev *rdev;
+
+	rdev = ib_alloc_device(rove_dev, ibdev);
+	if (!rdev)
+		return NULL;
+	rdev->stats = alloc_percpu(struct rove_stats);
+	if (!rdev->stats)
+		goto err_device;
+	if (rove_mr_table_init(rdev))
+		goto err_stats;
+	if (rove_qp_table_init(rdev))
+		goto err_mrs;
+	rdev->ndev = ndev;
+	dev_hold(ndev);
+
+	/* from here on ib_dealloc_device() calls rove_dealloc_driver() */
+	ib_set_device_ops(&rdev->ibdev, &rove_device_ops);
+	return rdev;
+
+err_mrs:
+	rove_mr_table_destroy(rdev);
+err_stats:
+	free_percpu(rdev->stats);
+err_device:
+	ib_dealloc_device(&rdev->ibdev);
+	return NULL;
+}
+
+int rove_dev_register(struct rove_dev *rdev, const char *name)
+{
+	struct ib_device *ibdev = &rdev->ibdev;
+	int err;
+
+	strscpy(ibdev->node_desc, "rove", sizeof(ibdev->node_desc));
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = num_possible_cpus();
+	addrconf_addr_eui48((u8 *)&ibdev->node_guid, rdev->ndev->dev_addr);
+	/* the wake-up calls, and arming a CQ for whoever prefers a call */
+	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
+				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
+				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
+	rove_name_by_user(ibdev);
+
+	err = ib_device_set_netdev(ibdev, rdev->ndev, 1);
+	if (err)
+		return err;
+	/*
+	 * No DMA device: addresses are kernel addresses, and ib_core lets
+	 * segments be as long as they like (hazard 61).
+	 */
+	return ib_register_device(ibdev, name, NULL);
+}
