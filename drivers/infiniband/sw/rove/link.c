@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * link.c - how links come and go
+ *
+ * A link comes by `rdma link add` and goes by `rdma link delete`, with its
+ * netdev, with the netdev's namespace or with the module.  All ways out lead
+ * through ib_unregister_device(), which calls rove_dev_remove() below before any
+ * program loses its objects, and .dealloc_driver (device.c) when all are gone.
+ *
+ * Netdev events come under RTNL, which ib_unregister_device() must not be called
+ * with: a netdev that goes away has its link unregistered by a work item, and
+ * waits for it since the link holds a reference.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/if_arp.h>
+#include <linux/if_vlan.h>
+#include <linux/rtnetlink.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_netlink.h>
+#include <rdma/rove-abi.h>
+#include "link.h"
+#include "dev.h"
+#include "netns.h"
+#include "qp.h"
+
+static int rove_link_check(struct net_device *ndev)
+{
+	if (is_vlan_dev(ndev)) {
+		/* ib_core would give it no GIDs for its addresses. */
+		pr_err("%s is a VLAN: add the link on %s, which takes the VLAN's addresses along\n",
+		       ndev->name, vlan_dev_real_dev(ndev)->name);
+		return -EOPNOTSUPP;
+	}
+	if (ndev->type == ARPHRD_LOOPBACK) {
+		pr_err("%s: a link needs an Ethernet device; one on any of them reaches this machine's own addresses, too\n",
+		       ndev->name);
+		return -EOPNOTSUPP;
+	}
+	if (ndev->type != ARPHRD_ETHER || ndev->addr_len != ETH_ALEN) {
+		pr_err("%s is not an Ethernet device (type %u)\n", ndev->name,
+		       ndev->type);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int rove_link_new(const char *name, struct net_device *ndev)
+{
+	struct rove_dev *rdev;
+	int err;
+
+	err = rove_link_check(ndev);
+	if (err)
+		return err;
+
+	rdev = rove_dev_alloc(ndev);
+	if (!rdev)
+		return -ENOMEM;
+
+	err = rove_net_add(rdev);
+	if (err)
+		goto err_dealloc;
+	err = rove_dev_register(rdev, name);
+	if (err) {
+		pr_err("%s: ib_core refused %s: error %d\n", ndev->name, name,
+		       err);
+		goto err_dealloc;
+	}
+	return 0;
+
+err_dealloc:
+	ib_dealloc_device(&rdev->ibdev);
+	return err;
+}
+
+static struct rdma_link_ops rove_link_ops = {
+	.type = "rove",
+	.newlink = rove_link_new,
+};
+
+/* Tells the consumers when the port's state is not what they were told last. */
+static void rove_link_update_port(struct rove_dev *rdev)
+{
+	struct ib_event event = {
+		.device = &rdev->ibdev,
+		.element.port_num = 1,
+	};
+	bool active = rove_dev_port_up(rdev);
+
+	ASSERT_RTNL();
+
+	if (active == rdev->port_active)
+		return;
+	rdev->port_active = active;
+	event.event = active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
+	ib_dispatch_event(&event);
+}
+
+/*
+ * Addresses and VLANs are ib_core's business, the MTU and the name are looked
+ * up when somebody asks.  A link that is not registered yet, or not registered
+ * for a moment since it moves to another namespace, learns what it missed in
+ * rove_dev_add().
+ */
+static int rove_link_event(struct notifier_block *nb, unsigned long what,
+			   void *info)
+{
+	struct net_device *ndev = netdev_notifier_info_to_dev(info);
+	struct rove_dev *rdev;
+
+	ASSERT_RTNL();
+
+	rcu_read_lock();
+	rdev = rove_net_find(rove_net(dev_net(ndev)), ndev->ifindex);
+	if (rdev && what == NETDEV_UNREGISTER)
+		rdev->ndev_gone = true;
+	if (rdev && !ib_device_try_get(&rdev->ibdev))
+		rdev = NULL;
+	rcu_read_unlock();
+	if (!rdev)
+		return NOTIFY_DONE;
+
+	switch (what) {
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		rove_link_update_port(rdev);
+		break;
+	case NETDEV_UNREGISTER:
+		ib_unregister_device_queued(&rdev->ibdev);
+		break;
+	}
+	ib_device_put(&rdev->ibdev);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block rove_link_notifier = {
+	.notifier_call = rove_link_event,
+};
+
+static int rove_dev_add(struct ib_device *ibdev)
+{
+	struct rove_dev *rdev;
+	bool gone;
+
+	if (ibdev->ops.driver_id != ROVE_DRIVER_ID)
+		return -EOPNOTSUPP;
+	rdev = to_rdev(ibdev);
+
+	rtnl_lock();
+	WRITE_ONCE(rdev->dying, false);
+	gone = rdev->ndev_gone;
+	if (!gone)
+		rove_link_update_port(rdev);
+	rtnl_unlock();
+
+	if (gone)
+		ib_unregister_device_queued(ibdev);
+	return 0;
+}
+
+static void rove_dev_remove(struct ib_device *ibdev, void *client_data)
+{
+	rove_qp_flush_all(to_rdev(ibdev));
+}
+
+/*
+ * ib_core has no call to a driver whose device is about to be unregistered.
+ * But it removes its clients in reverse order of registration, and ib_uverbs,
+ * whose symbols this module uses, was there before: at the time of
+ * rove_dev_remove() programs have all their objects still, and see their work
+ * flushed rather than hang.
+ */
+static struct ib_client rove_client = {
+	.name = "rove",
+	.add = rove_dev_add,
+	.remove = rove_dev_remove,
+	.no_kverbs_req = 1,
+};
+
+int rove_link_init(void)
+{
+	int err;
+
+	err = ib_register_client(&rove_client);
+	if (err)
+		return err;
+	err = register_netdevice_notifier(&rove_link_notifier);
+	if (err) {
+		ib_unregister_client(&rove_client);
+		return err;
+	}
+	rdma_link_register(&rove_link_ops);
+	return 0;
+}
+
+void rove_link_exit(void)
+{
+	/* waits for a `link add` under way */
+	rdma_link_unregister(&rove_link_ops);
+	/* and this for links being taken down by others */
+	ib_unregister_driver(ROVE_DRIVER_ID);
+	unregister_netdevice_notifier(&rove_link_notifier);
+	ib_unregister_client(&rove_client);
+}
+
+/* Some link that nobody is unregistering yet, referenced, or NULL. */
+static struct rove_dev *rove_link_get_any(struct rove_net *rnet)
+{
+	struct rove_dev *rdev;
+	int bucket;
+
+	rcu_read_lock();
+	hash_for_each_rcu(rnet->links, bucket, rdev, node) {
+		if (ib_device_try_get(&rdev->ibdev)) {
+			rcu_read_unlock();
+			return rdev;
+		}
+	}
+	rcu_read_unlock();
+	return NULL;
+}
+
+void rove_link_unregister_all(struct rove_net *rnet)
+{
+	struct rove_dev *rdev;
+
+	while ((rdev = rove_link_get_any(rnet)))
+		ib_unregister_device_and_put(&rdev->ibdev);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * link.h - how links come and go: `rdma link add` and `delete`, the netdev's
+ * events, and what is done before programs lose their objects
+ */
+#ifndef ROVE_LINK_H
+#define ROVE_LINK_H
+
+struct rove_net;
+
+/**
+ * rove_link_init() - accept links
+ *
+ * Context: module init; may sleep.
+ * Return: 0 or an error, and nothing is registered.
+ */
+int rove_link_init(void);
+
+/**
+ * rove_link_exit() - accept no more links and take all down
+ *
+ * Programs may be running on them.  None is left when it returns.
+ *
+ * Context: module exit; may sleep.
+ */
+void rove_link_exit(void);
+
+/**
+ * rove_link_unregister_all() - take all links of a dying namespace down
+ * @rnet: the namespace's part; nobody can add a link to it any more
+ *
+ * Context: may sleep; no RTNL held.
+ */
+void rove_link_unregister_all(struct rove_net *rnet);
+
+#endif /* ROVE_LINK_H */
