@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * main.c - the module: what is set up in which order, and nothing else
+ */
+#include <linux/module.h>
+#include <rdma/rdma_netlink.h>
+#include "defer.h"
+#include "link.h"
+#include "net.h"
+#include "netns.h"
+
+static int __init rove_init(void)
+{
+	int err;
+
+	err = rove_defer_init();
+	if (err)
+		return err;
+	err = rove_netns_init();
+	if (err)
+		goto err_defer;
+	err = rove_link_init();
+	if (err)
+		goto err_netns;
+	return 0;
+
+err_netns:
+	rove_netns_exit();
+err_defer:
+	rove_defer_exit();
+	return err;
+}
+
+static void __exit rove_exit(void)
+{
+	rove_link_exit();
+	rove_netns_exit();
+	rove_flow_wait_all();
+	rove_defer_exit();
+	/* for structures that RCU still has to free */
+	rcu_barrier();
+}
+
+module_init(rove_init);
+module_exit(rove_exit);
+
+MODULE_DESCRIPTION("Software RoCE v2 over any Ethernet device");
+MODULE_AUTHOR("The rove developers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_ALIAS_RDMA_LINK("rove");
