@@ -277,3 +277,24 @@ both() {
 		return 1
 	fi
 }
+
+# rc_data NAME SERVER-END OPTIONS: its cases as test points of ours; a failure
+# on either end counts
+rc_data() {
+	local name=$1 side=$2 opts=$3 line rc
+	both "${RC_DATA_LIMIT:-300}" "$side" "$bin/rc_data -d %d -p %p $opts" "$bin/rc_data -d %d -p %p $opts %s" > "$tmp/both"
+	rc=$?
+	while IFS= read -r line; do
+		case $line in
+		"ok - "*) ok "$name: ${line#ok - }" ;;
+		"not ok - "*)
+			not_ok "$name: ${line#not ok - }"
+			grep -F "${line%%:*}" "$tmp/server" | sed 's/^/#   server: /' ;;
+		esac
+	done < "$tmp/client"
+	if ((rc)) && ! grep -q '^not ok' "$tmp/client"; then
+		not_ok "$name: runs to its end"
+		sed 's/^/#   /' "$tmp/both"
+	fi
+	return 0
+}

@@ -12,6 +12,7 @@ topo_pair 4200 && links || bail "two links"
 pt() {
 	local side=$1 prog=$2 opts gid=%g4; shift 2
 	opts="$*"
+	[[ $FLAT && $opts == *-R* ]] && { echo "rdma_cm needs two namespaces"; return 4; }
 	[[ $opts == *-6* ]] && { gid=%g6; opts=${opts//-6/}; }
 	both 240 "$side" "$prog -F -d %d -x $gid -p %p $opts" "$prog -F -d %d -x $gid -p %p $opts %s" &&
 	grep -A3 '#bytes' "$tmp/client" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]+' || { cat "$tmp/client"; return 1; }
@@ -78,6 +79,7 @@ inline               | ib_send_lat   | -s 32 -n 100 -I 32
 SRQ                  | ib_send_bw    | -s 4096 -n 100 --use-srq
 CMP_AND_SWAP         | ib_atomic_bw  | -A CMP_AND_SWAP -n 200
 rdma_cm              | ib_write_bw   | -s 65536 -n 100 -R
+rdma_cm              | ib_send_bw    | -s 65536 -n 100 -R
 TABLE
 for mtu in 256 512 1024 2048 4096; do
 	run <<-TABLE
