@@ -23,6 +23,7 @@ struct stats stats;
 
 #define PCT(x)	((u32)((x) * 10000))
 static const struct scenario scenarios[] = {
+	{ .name = "vectors", .run = vectors_run },
 	{ .name = "clean", .msgs = 200000, .max_len = 20000, .remark = PCT(5) },
 	{ .name = "backpressure", .msgs = 60000, .max_len = 20000,
 	  .eagain = PCT(20), .drain = PCT(0.2) },

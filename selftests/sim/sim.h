@@ -11,6 +11,7 @@
  *	env.c		rings, keys, timers for the transport; checks its calls
  *	net.c		builds real IP packets; drops, repeats, delays, corrupts
  *	model.c		what must be in memory and in the completion queues
+ *	vectors.c	packets and tables made by others
  *	directed.c	scripted cases with exact expectations
  *	big.c		messages of gigabytes in memory that is not there
  *
@@ -417,7 +418,8 @@ void sim_run_until(bool (*done)(void), u64 limit);
 void sim_dispatch(const struct event *ev);
 u64 sim_counter(enum rove_counter c);
 
-/* ---- directed.c, big.c ---- */
+/* ---- vectors.c, directed.c, big.c: number of checks made ---- */
+int vectors_run(void);
 int directed_run(void);
 int big_run(void);
 bool big_read(struct mr *mr, u64 va, u8 *dst, u32 len);
