@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * engine.h - what requester.c, responder.c and tqp.c call of each other
+ */
+#ifndef ROVE_ENGINE_H
+#define ROVE_ENGINE_H
+
+#include "tqp.h"
+
+/* Packets of one burst at most; one UDP segmentation super-packet's worth. */
+#define ROVE_BURST_PKTS		64
+
+/* READ response packets sent before received packets get their turn again. */
+#define ROVE_REPLY_BUDGET	64
+
+/*
+ * PSNs that one READ request may claim.  A longer READ is asked for in pieces:
+ * ROVE_MAX_RD_ATOMIC of them at once must fit the PSN comparison's 2^23.
+ */
+#define ROVE_READ_CHUNK		(1U << 14)
+
+/* Not even an impatient ACK timeout is shorter: it would fire without loss. */
+#define ROVE_MIN_RTO_NS		1000000ULL
+
+/* Send queue entries and receive queue entries flushed in one go at most. */
+#define ROVE_FLUSH_MAX		32768
+
+static inline u32 rove_npkts(const struct rove_tqp *t, u32 length)
+{
+	return length ? (length - 1) / t->mtu + 1 : 1;
+}
+
+/* Requester: send what may be sent. */
+void rove_req_run(struct rove_tqp *t, u64 now);
+/* Requester: a response packet has come. */
+void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
+/* Requester: look at its deadlines. */
+void rove_req_timer(struct rove_tqp *t, u64 now);
+/* Requester: everything not complete completes with a flush error. */
+void rove_req_flush(struct rove_tqp *t);
+/* Requester: if draining is over, say so, once. */
+void rove_req_check_drained(struct rove_tqp *t);
+
+/* Responder: a request packet has come. */
+void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
+/* Responder: send replies, NAK or ACK that are due. */
+void rove_resp_run(struct rove_tqp *t);
+/* Responder: all receive work requests complete with a flush error. */
+void rove_resp_flush(struct rove_tqp *t);
+
+/* AETH credit code (table 47) to credits and back. */
+u32 rove_credits_decode(u8 code);
+u8 rove_credits_encode(u32 credits);
+
+#endif /* ROVE_ENGINE_H */

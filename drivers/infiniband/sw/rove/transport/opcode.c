@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * opcode.c - which headers and which role each opcode has (IBTA table 38)
+ */
+#include "wire.h"
+
+#define BTH_LEN		sizeof(struct rove_bth)
+#define RETH_LEN	sizeof(struct rove_reth)
+#define ATOMICETH_LEN	sizeof(struct rove_atomiceth)
+#define AETH_LEN	sizeof(struct rove_aeth)
+#define ATOMICACK_LEN	8
+#define IMM_LEN		4
+#define INV_LEN		4
+
+#define REQ		(ROVE_OPF_VALID | ROVE_OPF_REQUEST)
+#define RSP		ROVE_OPF_VALID
+#define FIRST		ROVE_OPF_FIRST
+#define LAST		ROVE_OPF_LAST
+#define ONLY		(FIRST | LAST)
+#define SEND		(REQ | ROVE_OPF_SEND | ROVE_OPF_PAYLOAD)
+#define WRITE		(REQ | ROVE_OPF_WRITE | ROVE_OPF_PAYLOAD)
+#define READ_RSP	(RSP | ROVE_OPF_READ | ROVE_OPF_PAYLOAD)
+#define RETH		ROVE_OPF_RETH
+#define AETH		ROVE_OPF_AETH
+#define IMM		ROVE_OPF_IMM
+#define INV		ROVE_OPF_INV
+#define ATOMIC		(REQ | ROVE_OPF_ATOMIC | ROVE_OPF_ATOMICETH | ONLY)
+
+#define ROW(op, fl, len) \
+	[ROVE_OP_##op] = { .flags = (fl), .hdr_len = BTH_LEN + (len) }
+
+const struct rove_opcode_info rove_opcodes[256] = {
+	ROW(SEND_FIRST,		SEND | FIRST,			0),
+	ROW(SEND_MIDDLE,	SEND,				0),
+	ROW(SEND_LAST,		SEND | LAST,			0),
+	ROW(SEND_LAST_IMM,	SEND | LAST | IMM,		IMM_LEN),
+	ROW(SEND_ONLY,		SEND | ONLY,			0),
+	ROW(SEND_ONLY_IMM,	SEND | ONLY | IMM,		IMM_LEN),
+	ROW(SEND_LAST_INV,	SEND | LAST | INV,		INV_LEN),
+	ROW(SEND_ONLY_INV,	SEND | ONLY | INV,		INV_LEN),
+	ROW(WRITE_FIRST,	WRITE | FIRST | RETH,		RETH_LEN),
+	ROW(WRITE_MIDDLE,	WRITE,				0),
+	ROW(WRITE_LAST,		WRITE | LAST,			0),
+	ROW(WRITE_LAST_IMM,	WRITE | LAST | IMM,		IMM_LEN),
+	ROW(WRITE_ONLY,		WRITE | ONLY | RETH,		RETH_LEN),
+	ROW(WRITE_ONLY_IMM,	WRITE | ONLY | RETH | IMM,	RETH_LEN + IMM_LEN),
+	ROW(READ_REQUEST,	REQ | ROVE_OPF_READ | ONLY | RETH, RETH_LEN),
+	ROW(READ_RESP_FIRST,	READ_RSP | FIRST | AETH,	AETH_LEN),
+	ROW(READ_RESP_MIDDLE,	READ_RSP,			0),
+	ROW(READ_RESP_LAST,	READ_RSP | LAST | AETH,		AETH_LEN),
+	ROW(READ_RESP_ONLY,	READ_RSP | ONLY | AETH,		AETH_LEN),
+	ROW(ACKNOWLEDGE,	RSP | ONLY | AETH,		AETH_LEN),
+	ROW(ATOMIC_ACK,		RSP | ONLY | ROVE_OPF_ATOMIC | AETH |
+				ROVE_OPF_ATOMICACK,	AETH_LEN + ATOMICACK_LEN),
+	ROW(COMPARE_SWAP,	ATOMIC,				ATOMICETH_LEN),
+	ROW(FETCH_ADD,		ATOMIC,				ATOMICETH_LEN),
+};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * packet.h - packets as the transport sees them: parsed, or about to be built
+ *
+ * In: rove_pkt_parse() turns the bytes after the UDP header into a
+ * struct rove_pkt, or refuses them.  Out: the transport describes a run of
+ * packets of one message as a struct rove_burst, and the environment asks
+ * rove_burst_frame() for each packet's headers while it lays out buffers as it
+ * likes (one by one, or as one segmentation super-packet).
+ */
+#ifndef ROVE_PACKET_H
+#define ROVE_PACKET_H
+
+#include <linux/types.h>
+#include "wire.h"
+
+struct rove_swqe;
+
+/**
+ * struct rove_pkt - a received packet, checked and in host byte order
+ * @opcode: enum rove_opcode, with the service bits
+ * @op: its row of rove_opcodes[]; never one without ROVE_OPF_VALID
+ * @solicited: solicited event bit
+ * @ackreq: acknowledge request bit
+ * @pkey: partition key
+ * @qpn: destination QP
+ * @psn: packet sequence number
+ * @hdr_len: offset of the payload from the BTH
+ * @payload_len: payload bytes, without pad and ICRC
+ * @va: RETH, AtomicETH: remote address
+ * @rkey: RETH, AtomicETH: remote key
+ * @dma_len: RETH: length of the whole message
+ * @swap_add: AtomicETH
+ * @compare: AtomicETH
+ * @syndrome: AETH
+ * @msn: AETH
+ * @atomic_orig: AtomicAckETH: value before the operation
+ * @imm: ImmDt, as on the wire
+ * @inv_rkey: IETH
+ * @buf: the environment's handle on the bytes, for its copy functions
+ */
+struct rove_pkt {
+	u8 opcode;
+	bool solicited;
+	bool ackreq;
+	const struct rove_opcode_info *op;
+	u16 pkey;
+	u32 qpn;
+	u32 psn;
+	u32 hdr_len;
+	u32 payload_len;
+	u64 va;
+	u32 rkey;
+	u32 dma_len;
+	u64 swap_add;
+	u64 compare;
+	u8 syndrome;
+	u32 msn;
+	u64 atomic_orig;
+	__be32 imm;
+	u32 inv_rkey;
+	void *buf;
+};
+
+/**
+ * rove_pkt_parse() - read and check a packet's headers
+ * @pkt: filled in, but for @buf
+ * @bth: the bytes that follow the UDP header; at least min(@len, ROVE_MAX_HDR)
+ *	of them must be readable
+ * @len: bytes from the BTH to the end of the ICRC
+ *
+ * Checks the opcode, the transport version and that headers, pad and ICRC fit
+ * into @len; not the ICRC and nothing that depends on a QP (IBTA 9.6.1).
+ *
+ * Return: 0, or -EBADMSG.
+ */
+int rove_pkt_parse(struct rove_pkt *pkt, const u8 *bth, u32 len);
+
+/**
+ * enum rove_burst_kind - the sorts of messages
+ */
+enum rove_burst_kind {
+	ROVE_BURST_SEND,
+	ROVE_BURST_WRITE,
+	ROVE_BURST_READ_REQUEST,
+	ROVE_BURST_ATOMIC,
+	ROVE_BURST_READ_RESPONSE,
+	ROVE_BURST_ATOMIC_ACK,
+	ROVE_BURST_ACK,
+};
+
+/**
+ * struct rove_burst - consecutive packets of one message, to be built and sent
+ * @kind: what message
+ * @first: the first packet here is the message's first
+ * @last: the last packet here is the message's last
+ * @solicited: set SE in the last packet
+ * @ackreq: set AckReq in the last packet here
+ * @psn: of the first packet
+ * @npkts: number of packets, at least 1
+ * @mtu: payload bytes of each packet but the message's last
+ * @offset: first payload byte, counted from the message's beginning
+ * @length: payload bytes in this burst
+ * @wqe: SEND, WRITE, ATOMIC, READ_REQUEST: the work request; its SGEs or
+ *	inline bytes are the payload
+ * @va: RETH and AtomicETH of the first packet; READ_RESPONSE: where the
+ *	payload is read, at @va + @offset
+ * @rkey: likewise
+ * @dma_len: RETH
+ * @syndrome: AETH
+ * @msn: AETH
+ * @atomic_orig: ATOMIC_ACK
+ */
+struct rove_burst {
+	enum rove_burst_kind kind;
+	bool first;
+	bool last;
+	bool solicited;
+	bool ackreq;
+	u32 psn;
+	u32 npkts;
+	u32 mtu;
+	u32 offset;
+	u32 length;
+	const struct rove_swqe *wqe;
+	u64 va;
+	u32 rkey;
+	u32 dma_len;
+	u8 syndrome;
+	u32 msn;
+	u64 atomic_orig;
+};
+
+/**
+ * struct rove_frame - one packet of a burst
+ * @hdr_len: bytes of BTH and extended headers
+ * @offset: of its payload within the burst
+ * @payload_len: payload bytes
+ * @pad: zero bytes between payload and ICRC, 0 to 3
+ */
+struct rove_frame {
+	u32 hdr_len;
+	u32 offset;
+	u32 payload_len;
+	u32 pad;
+};
+
+/* Bytes from the BTH to the end of the ICRC. */
+static inline u32 rove_frame_len(const struct rove_frame *f)
+{
+	return f->hdr_len + f->payload_len + f->pad + ROVE_ICRC_LEN;
+}
+
+/**
+ * rove_burst_frame() - headers of one packet of a burst
+ * @b: the burst
+ * @i: which packet, below @b->npkts
+ * @dest_qpn: destination QP
+ * @hdr: ROVE_MAX_HDR bytes; BTH and extended headers are written here
+ * @f: filled in
+ */
+void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
+		      struct rove_frame *f);
+
+/**
+ * rove_icrc_headers() - CRC state over everything before the payload
+ * @ip: IPv4 header with options, or IPv6 header; the UDP header follows it
+ * @ip_len: its length in bytes
+ * @bth: BTH and extended headers
+ * @hdr_len: their length
+ *
+ * Fields that change on the way (TTL, TOS, checksums, ...) count as all ones,
+ * whatever they are (annex A17.3.3).  Continue with rove_env_crc32() over payload
+ * and pad; the ICRC is the complement, stored least significant byte first:
+ * rove_icrc_final().
+ */
+u32 rove_icrc_headers(const void *ip, u32 ip_len, const void *bth, u32 hdr_len);
+
+static inline __le32 rove_icrc_final(u32 crc)
+{
+	return cpu_to_le32(~crc);
+}
+
+#endif /* ROVE_PACKET_H */

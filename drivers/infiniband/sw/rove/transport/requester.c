@@ -1,0 +1,773 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * requester.c - the sending half of an RC QP (IBTA vol. 1, 9.7.2, 9.7.3, 9.7.5.2)
+ *
+ * Three indices run over the private ring of work requests, each behind the
+ * next, and two PSNs over their packets:
+ *
+ *	done         cur           fetched
+ *	 |  sent,     |  to be      |
+ *	 |  unacked   |  sent       |  free
+ *	psn_una      psn_next
+ *
+ * A retry moves cur and psn_next back to done and psn_una.  A work request
+ * leaves at done, in order, when its last packet is acknowledged or its
+ * response is complete.
+ */
+#include <linux/errno.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include "engine.h"
+#include "env.h"
+
+static bool is_atomic(const struct rove_swqe *w)
+{
+	return w->wqe.opcode == ROVE_WR_ATOMIC_CMP_AND_SWP ||
+	       w->wqe.opcode == ROVE_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static bool is_read_or_atomic(const struct rove_swqe *w)
+{
+	return w->wqe.opcode == ROVE_WR_RDMA_READ || is_atomic(w);
+}
+
+static bool is_local(const struct rove_swqe *w)
+{
+	return w->wqe.opcode == ROVE_WR_LOCAL_INV;
+}
+
+/* Does it take a receive work request from the peer? */
+static bool takes_receive(const struct rove_swqe *w)
+{
+	return w->wqe.opcode == ROVE_WR_SEND ||
+	       w->wqe.opcode == ROVE_WR_SEND_WITH_IMM ||
+	       w->wqe.opcode == ROVE_WR_SEND_WITH_INV ||
+	       w->wqe.opcode == ROVE_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static u32 wc_opcode(const struct rove_swqe *w)
+{
+	switch (w->wqe.opcode) {
+	case ROVE_WR_RDMA_WRITE:
+	case ROVE_WR_RDMA_WRITE_WITH_IMM:
+		return ROVE_WC_RDMA_WRITE;
+	case ROVE_WR_RDMA_READ:
+		return ROVE_WC_RDMA_READ;
+	case ROVE_WR_ATOMIC_CMP_AND_SWP:
+		return ROVE_WC_COMP_SWAP;
+	case ROVE_WR_ATOMIC_FETCH_AND_ADD:
+		return ROVE_WC_FETCH_ADD;
+	case ROVE_WR_LOCAL_INV:
+		return ROVE_WC_LOCAL_INV;
+	default:
+		return ROVE_WC_SEND;
+	}
+}
+
+static void complete_send(struct rove_tqp *t, const struct rove_swqe *w,
+			  u32 status, u32 vendor_err)
+{
+	struct rove_cqe cqe = {
+		.wr_id = w->wqe.wr_id,
+		.byte_len = w->length,
+		.status = status,
+		.opcode = wc_opcode(w),
+		.vendor_err = vendor_err,
+	};
+
+	rove_env_complete(t, &cqe, false, status != ROVE_WC_SUCCESS);
+}
+
+/* The oldest work request is complete. */
+static void retire(struct rove_tqp *t, struct rove_swqe *w)
+{
+	struct rove_requester *req = &t->req;
+
+	if (w->started && is_read_or_atomic(w))
+		req->rd_outstanding--;
+	if (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED)
+		complete_send(t, w, ROVE_WC_SUCCESS, 0);
+	if (req->cur == req->done)
+		req->cur++;
+	req->done++;
+	rove_env_sq_release(t, 1);
+}
+
+/*
+ * The oldest work request ends in error and takes the QP with it.  A first
+ * error stays the one reported: what follows is flushed (10.3.1.6).
+ */
+static void fail(struct rove_tqp *t, u32 status, u32 vendor_err)
+{
+	struct rove_requester *req = &t->req;
+
+	complete_send(t, rove_swqe(req, req->done), status, vendor_err);
+	if (req->cur == req->done)
+		req->cur++;
+	req->done++;
+	rove_env_sq_release(t, 1);
+	rove_tqp_error(t);
+}
+
+static u64 rto(const struct rove_tqp *t)
+{
+	return max(4096ULL << t->timeout, ROVE_MIN_RTO_NS);
+}
+
+static void restart_rto(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	if (t->timeout && req->psn_una != req->psn_next && !req->rnr_wait)
+		req->rto_deadline = now + rto(t);
+	else
+		req->rto_deadline = ROVE_NO_DEADLINE;
+}
+
+/* Everything up to, not including, @psn has arrived at the peer. */
+static void progress(struct rove_tqp *t, u32 psn, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	req->psn_una = psn;
+	req->retries = t->retry_cnt;
+	req->rnr_retries = t->rnr_retry;
+	req->rnr_wait = false;
+	req->rnr_deadline = ROVE_NO_DEADLINE;
+	req->went_back = false;
+	/* The peer may have more than we have sent again: skip forward. */
+	if (psn_diff(psn, req->psn_next) > 0)
+		req->psn_next = psn;
+	if (psn_diff(psn, req->psn_ackreq) > 0)
+		req->psn_ackreq = psn;
+	restart_rto(t, now);
+}
+
+/* Bring @cur to the work request that @psn_next lies in. */
+static void catch_up(struct rove_tqp *t)
+{
+	struct rove_requester *req = &t->req;
+
+	while (req->cur != req->fetched) {
+		const struct rove_swqe *w = rove_swqe(req, req->cur);
+
+		if (!w->started ||
+		    psn_diff(req->psn_next, psn_add(w->first_psn, w->npkts - 1)) <= 0)
+			break;
+		req->cur++;
+	}
+}
+
+/*
+ * Take a cumulative acknowledgement of all packets before @psn.  READs and
+ * atomics are complete only with their response, so it stops at one.
+ */
+static void acknowledge(struct rove_tqp *t, u32 psn, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	u32 una = req->psn_una;
+
+	if (psn_diff(psn, una) <= 0)
+		return;
+	while (req->done != req->fetched) {
+		struct rove_swqe *w = rove_swqe(req, req->done);
+
+		if (!w->started || is_read_or_atomic(w))
+			break;
+		/* Compare with the last packet: 2^23 packets are legal. */
+		if (psn_diff(psn, psn_add(w->first_psn, w->npkts - 1)) <= 0) {
+			una = psn;
+			break;
+		}
+		una = psn_add(w->first_psn, w->npkts);
+		retire(t, w);
+		if (t->state == ROVE_TQP_ERR)
+			return;
+	}
+	if (una != req->psn_una) {
+		progress(t, una, now);
+		catch_up(t);
+	}
+}
+
+/* Send again from the oldest packet that is not acknowledged (go-back-N). */
+static void go_back(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	req->psn_next = req->psn_una;
+	req->psn_ackreq = req->psn_una;
+	req->cur = req->done;
+	req->went_back = true;
+	restart_rto(t, now);
+}
+
+/* A retry that counts: false when there is none left and the QP has failed. */
+static bool retry(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	if (!req->retries) {
+		rove_env_count(t, ROVE_CNT_RETRY_EXC);
+		fail(t, ROVE_WC_RETRY_EXC_ERR, 0);
+		return false;
+	}
+	req->retries--;
+	go_back(t, now);
+	return true;
+}
+
+/*
+ * A response shows that an earlier READ or atomic response was lost (9.7.5.2.4).
+ * Later responses keep showing it, so once is enough until there is progress.
+ */
+static void implied_nak(struct rove_tqp *t, u64 now)
+{
+	if (t->req.went_back)
+		return;
+	rove_env_count(t, ROVE_CNT_IMPLIED_NAK);
+	go_back(t, now);
+}
+
+/* Sum the payload and find what is wrong with a work request. */
+static void validate(struct rove_tqp *t, struct rove_swqe *w)
+{
+	const struct rove_send_wqe *wqe = &w->wqe;
+	u64 length = 0;
+	u32 i;
+
+	w->started = false;
+	w->length = 0;
+	w->npkts = 0;
+	w->status = ROVE_WC_LOC_QP_OP_ERR;
+	if (wqe->opcode > ROVE_WR_SEND_WITH_INV ||
+	    wqe->opcode == ROVE_WR_BIND_MW)
+		return;
+	if (wqe->flags & ROVE_WR_INLINE) {
+		if (wqe->inline_len > t->max_inline || is_read_or_atomic(w))
+			return;
+		length = wqe->inline_len;
+	} else {
+		if (wqe->num_sge > t->max_sge_send)
+			return;
+		for (i = 0; i < wqe->num_sge; i++)
+			length += wqe->sge[i].length;
+	}
+	if (is_read_or_atomic(w) && !t->max_rd_atomic)
+		return;
+	if (length > ROVE_MAX_MSG ||
+	    (is_atomic(w) && length < sizeof(u64))) {
+		w->status = ROVE_WC_LOC_LEN_ERR;
+		return;
+	}
+	w->length = is_atomic(w) ? sizeof(u64) : length;
+	w->status = ROVE_WC_SUCCESS;
+}
+
+static bool fetch(struct rove_tqp *t)
+{
+	struct rove_requester *req = &t->req;
+	struct rove_swqe *w;
+	int ret;
+
+	if (t->state != ROVE_TQP_RTS || req->fetched - req->done >= req->depth)
+		return false;
+	w = rove_swqe(req, req->fetched);
+	ret = rove_env_sq_fetch(t, w);
+	if (ret < 0) {
+		rove_env_count(t, ROVE_CNT_BAD_RING);
+		rove_env_event(t, ROVE_EVENT_QP_FATAL);
+		rove_tqp_error(t);
+	}
+	if (ret <= 0)
+		return false;
+	validate(t, w);
+	req->fetched++;
+	return true;
+}
+
+/* Is the peer, by the credits it told us, out of receive work requests? */
+static bool out_of_credits(const struct rove_requester *req, u32 ssn)
+{
+	return req->lsn_valid && psn_diff(ssn, req->lsn) > 0;
+}
+
+/* May the next work request begin?  If so it gets its PSNs. */
+static bool start(struct rove_tqp *t, struct rove_swqe *w)
+{
+	struct rove_requester *req = &t->req;
+	bool rd = is_read_or_atomic(w);
+
+	if (w->wqe.flags & ROVE_WR_FENCE && req->rd_outstanding)
+		return false;
+	if (rd && req->rd_outstanding >= t->max_rd_atomic)
+		return false;
+	/* With nothing under way, one message may go to ask for credits. */
+	if (takes_receive(w) && req->psn_una != req->psn_next &&
+	    out_of_credits(req, psn_add(req->ssn, 1)))
+		return false;
+	if (rd)
+		req->rd_outstanding++;
+	req->ssn = psn_add(req->ssn, 1);
+	w->ssn = req->ssn;
+	w->first_psn = req->psn_next;
+	w->npkts = rove_npkts(t, w->length);
+	w->started = true;
+	return true;
+}
+
+/* What is sent last should ask for an acknowledgement; is this last? */
+static bool want_ackreq(struct rove_tqp *t, u32 next, bool end_of_message)
+{
+	struct rove_requester *req = &t->req;
+
+	if (psn_diff(next, req->psn_ackreq) >= (s32)(req->window / 4))
+		return true;
+	if (!end_of_message || req->cur + 1 != req->fetched)
+		return false;
+	return t->state == ROVE_TQP_SQD || !rove_env_sq_pending(t) ||
+	       out_of_credits(req, psn_add(req->ssn, 1));
+}
+
+/* Account for packets sent up to, not including, @next. */
+static void advance(struct rove_tqp *t, u32 next, bool ackreq, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	if (psn_diff(req->psn_next, req->psn_top) < 0)
+		rove_env_count(t, ROVE_CNT_RETRANS);
+	req->psn_next = next;
+	if (psn_diff(next, req->psn_top) > 0)
+		req->psn_top = next;
+	if (ackreq)
+		req->psn_ackreq = next;
+	if (req->rto_deadline == ROVE_NO_DEADLINE)
+		restart_rto(t, now);
+	catch_up(t);
+}
+
+static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	u32 idx = psn_diff(req->psn_next, w->first_psn);
+	s32 room = req->window - psn_diff(req->psn_next, req->psn_una);
+	struct rove_burst b = {
+		.kind = w->wqe.opcode == ROVE_WR_RDMA_WRITE ||
+			w->wqe.opcode == ROVE_WR_RDMA_WRITE_WITH_IMM ?
+			ROVE_BURST_WRITE : ROVE_BURST_SEND,
+		.first = !idx,
+		.psn = req->psn_next,
+		.mtu = t->mtu,
+		.offset = idx * t->mtu,
+		.wqe = w,
+		.va = w->wqe.remote_addr,
+		.rkey = w->wqe.rkey,
+		.dma_len = w->length,
+	};
+	u32 next;
+	int ret;
+
+	if (room <= 0)
+		return -EBUSY;
+	b.npkts = min3(w->npkts - idx, (u32)room, (u32)ROVE_BURST_PKTS);
+	b.last = idx + b.npkts == w->npkts;
+	b.length = b.last ? w->length - b.offset : b.npkts * t->mtu;
+	b.solicited = w->wqe.flags & ROVE_WR_SOLICITED && takes_receive(w);
+	next = psn_add(b.psn, b.npkts);
+	b.ackreq = want_ackreq(t, next, b.last);
+	ret = rove_env_emit(t, &b);
+	if (!ret)
+		advance(t, next, b.ackreq, now);
+	return ret;
+}
+
+static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	u32 idx = psn_diff(req->psn_next, w->first_psn);
+	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK);
+	struct rove_burst b = {
+		.kind = ROVE_BURST_READ_REQUEST,
+		.first = true,
+		.last = true,
+		.psn = req->psn_next,
+		.npkts = 1,
+		.mtu = t->mtu,
+		.wqe = w,
+		.va = w->wqe.remote_addr + (u64)idx * t->mtu,
+		.rkey = w->wqe.rkey,
+	};
+	int ret;
+
+	/* The next piece of a long READ waits for the one before it. */
+	if (idx && req->psn_next != req->psn_una)
+		return -EBUSY;
+	b.dma_len = idx + n == w->npkts ? w->length - idx * t->mtu : n * t->mtu;
+	ret = rove_env_emit(t, &b);
+	if (!ret)
+		advance(t, psn_add(b.psn, n), true, now);
+	return ret;
+}
+
+static int emit_atomic(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	struct rove_burst b = {
+		.kind = ROVE_BURST_ATOMIC,
+		.first = true,
+		.last = true,
+		.psn = req->psn_next,
+		.npkts = 1,
+		.mtu = t->mtu,
+		.wqe = w,
+		.va = w->wqe.remote_addr,
+		.rkey = w->wqe.rkey,
+	};
+	int ret = rove_env_emit(t, &b);
+
+	if (!ret)
+		advance(t, psn_add(b.psn, 1), true, now);
+	return ret;
+}
+
+static int emit(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+{
+	if (w->wqe.opcode == ROVE_WR_RDMA_READ)
+		return emit_read(t, w, now);
+	if (is_read_or_atomic(w))
+		return emit_atomic(t, w, now);
+	return emit_payload(t, w, now);
+}
+
+/*
+ * Nothing more can be sent and the last packet did not ask for an
+ * acknowledgement, because more was expected to follow: send it again, asking.
+ */
+static void probe(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	struct rove_swqe *w = rove_swqe(req, req->cur - 1);
+	u32 next = psn_add(w->first_psn, w->npkts);
+	struct rove_burst b = {
+		.kind = w->wqe.opcode == ROVE_WR_RDMA_WRITE ||
+			w->wqe.opcode == ROVE_WR_RDMA_WRITE_WITH_IMM ?
+			ROVE_BURST_WRITE : ROVE_BURST_SEND,
+		.first = w->npkts == 1,
+		.last = true,
+		.solicited = w->wqe.flags & ROVE_WR_SOLICITED && takes_receive(w),
+		.ackreq = true,
+		.psn = psn_add(next, -1),
+		.npkts = 1,
+		.mtu = t->mtu,
+		.offset = (w->npkts - 1) * t->mtu,
+		.wqe = w,
+		.va = w->wqe.remote_addr,
+		.rkey = w->wqe.rkey,
+		.dma_len = w->length,
+	};
+
+	if (req->cur == req->done || psn_diff(req->psn_ackreq, next) >= 0 ||
+	    is_read_or_atomic(w))
+		return;
+	b.length = w->length - b.offset;
+	if (!rove_env_emit(t, &b))
+		req->psn_ackreq = next;
+	restart_rto(t, now);
+}
+
+/* Invalidate waits until no earlier request can need the key for a retry. */
+static bool run_local(struct rove_tqp *t, struct rove_swqe *w)
+{
+	struct rove_requester *req = &t->req;
+
+	if (req->cur != req->done)
+		return false;
+	if (rove_env_invalidate(t, w->wqe.invalidate_rkey, false))
+		fail(t, ROVE_WC_LOC_QP_OP_ERR, 0);
+	else
+		retire(t, w);
+	return true;
+}
+
+/* One step; false when there is nothing to do or nothing may be done now. */
+static bool step(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	struct rove_swqe *w;
+	int ret;
+
+	if (req->rnr_wait || (t->state != ROVE_TQP_RTS && t->state != ROVE_TQP_SQD))
+		return false;
+	if (req->cur == req->fetched && !fetch(t))
+		return false;
+	w = rove_swqe(req, req->cur);
+	if (w->status) {
+		/* It fails in its turn, when all before it is complete. */
+		if (req->cur == req->done)
+			fail(t, w->status, 0);
+		else
+			probe(t, now);
+		return false;
+	}
+	if (is_local(w)) {
+		if (run_local(t, w))
+			return true;
+		probe(t, now);
+		return false;
+	}
+	if (!w->started && !start(t, w)) {
+		probe(t, now);
+		return false;
+	}
+	ret = emit(t, w, now);
+	if (ret == -EFAULT) {
+		w->status = ROVE_WC_LOC_PROT_ERR;
+		return true;
+	}
+	req->tx_blocked = ret == -EAGAIN;
+	return !ret;
+}
+
+void rove_req_run(struct rove_tqp *t, u64 now)
+{
+	while (step(t, now))
+		;
+	rove_req_check_drained(t);
+}
+
+void rove_req_check_drained(struct rove_tqp *t)
+{
+	struct rove_requester *req = &t->req;
+
+	if (t->state == ROVE_TQP_SQD && req->done == req->fetched &&
+	    !req->drained) {
+		req->drained = true;
+		rove_env_event(t, ROVE_EVENT_SQ_DRAINED);
+	}
+}
+
+static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	rove_env_count(t, ROVE_CNT_RNR_NAK_RX);
+	if (t->rnr_retry != 7) {
+		if (!req->rnr_retries) {
+			rove_env_count(t, ROVE_CNT_RNR_EXC);
+			fail(t, ROVE_WC_RNR_RETRY_EXC_ERR, 0);
+			return;
+		}
+		req->rnr_retries--;
+	}
+	go_back(t, now);
+	req->rnr_wait = true;
+	req->rnr_deadline = now + rove_rnr_delay(code);
+	req->rto_deadline = ROVE_NO_DEADLINE;
+}
+
+static void rx_nak(struct rove_tqp *t, u8 syndrome, u64 now)
+{
+	static const u8 status[] = {
+		[ROVE_NAK_INV_REQ] = ROVE_WC_REM_INV_REQ_ERR,
+		[ROVE_NAK_REM_ACCESS] = ROVE_WC_REM_ACCESS_ERR,
+		[ROVE_NAK_REM_OP] = ROVE_WC_REM_OP_ERR,
+	};
+	u8 code = syndrome & ROVE_AETH_VALUE;
+
+	if (code == ROVE_NAK_PSN_SEQ) {
+		rove_env_count(t, ROVE_CNT_SEQ_NAK_RX);
+		retry(t, now);
+	} else if (code < ARRAY_SIZE(status)) {
+		rove_env_count(t, ROVE_CNT_NAK_RX);
+		fail(t, status[code], syndrome);
+	} else {
+		rove_env_count(t, ROVE_CNT_RX_UNEXPECTED);
+	}
+}
+
+static void rx_credits(struct rove_requester *req, const struct rove_pkt *pkt)
+{
+	u8 code = pkt->syndrome & ROVE_AETH_VALUE;
+
+	req->lsn_valid = code != ROVE_AETH_NO_CREDIT;
+	req->lsn = psn_add(pkt->msn, rove_credits_decode(code));
+}
+
+static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	u8 value = pkt->syndrome & ROVE_AETH_VALUE;
+	bool is_ack = (pkt->syndrome & ROVE_AETH_KIND) == ROVE_AETH_ACK;
+
+	/* An ACK covers its own PSN, a NAK all before it. */
+	acknowledge(t, is_ack ? psn_add(pkt->psn, 1) : pkt->psn, now);
+	if (t->state == ROVE_TQP_ERR)
+		return;
+	if (is_ack) {
+		rx_credits(req, pkt);
+		if (psn_diff(pkt->psn, req->psn_una) >= 0)
+			implied_nak(t, now);
+		return;
+	}
+	if (pkt->psn != req->psn_una) {
+		implied_nak(t, now);
+		return;
+	}
+	switch (pkt->syndrome & ROVE_AETH_KIND) {
+	case ROVE_AETH_RNR_NAK:
+		rx_rnr_nak(t, value, now);
+		break;
+	case ROVE_AETH_NAK:
+		rx_nak(t, pkt->syndrome, now);
+		break;
+	default:
+		rove_env_count(t, ROVE_CNT_RX_UNEXPECTED);
+	}
+}
+
+/*
+ * The response that the oldest work request waits for, or NULL: everything
+ * before @pkt is acknowledged by it, what is missing is asked for again.
+ */
+static struct rove_swqe *rx_response(struct rove_tqp *t,
+				     const struct rove_pkt *pkt, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	struct rove_swqe *w;
+
+	acknowledge(t, pkt->psn, now);
+	if (t->state == ROVE_TQP_ERR)
+		return NULL;
+	if (pkt->psn != req->psn_una) {
+		implied_nak(t, now);
+		return NULL;
+	}
+	w = rove_swqe(req, req->done);
+	if (!w->started || !is_read_or_atomic(w) ||
+	    (w->wqe.opcode == ROVE_WR_RDMA_READ) !=
+	    !!(pkt->op->flags & ROVE_OPF_READ)) {
+		rove_env_count(t, ROVE_CNT_RX_UNEXPECTED);
+		return NULL;
+	}
+	return w;
+}
+
+static void rx_read_response(struct rove_tqp *t, const struct rove_pkt *pkt,
+			     u64 now)
+{
+	struct rove_swqe *w = rx_response(t, pkt, now);
+	u32 idx, offset, expect;
+
+	if (!w)
+		return;
+	idx = psn_diff(pkt->psn, w->first_psn);
+	offset = idx * t->mtu;
+	expect = min(w->length - offset, t->mtu);
+	if (pkt->payload_len != expect ||
+	    (idx == w->npkts - 1 && !(pkt->op->flags & ROVE_OPF_LAST))) {
+		fail(t, ROVE_WC_BAD_RESP_ERR, 0);
+		return;
+	}
+	if (expect && rove_env_scatter(t, w->wqe.sge, w->wqe.num_sge, offset,
+				       pkt, NULL, expect)) {
+		fail(t, ROVE_WC_LOC_PROT_ERR, 0);
+		return;
+	}
+	if (idx == w->npkts - 1)
+		retire(t, w);
+	progress(t, psn_add(pkt->psn, 1), now);
+	catch_up(t);
+}
+
+static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
+			  u64 now)
+{
+	struct rove_swqe *w = rx_response(t, pkt, now);
+
+	if (!w)
+		return;
+	if (rove_env_scatter(t, w->wqe.sge, w->wqe.num_sge, 0, NULL,
+			     &pkt->atomic_orig, sizeof(pkt->atomic_orig))) {
+		fail(t, ROVE_WC_LOC_PROT_ERR, 0);
+		return;
+	}
+	retire(t, w);
+	progress(t, psn_add(pkt->psn, 1), now);
+	catch_up(t);
+}
+
+void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	if (t->state != ROVE_TQP_RTS && t->state != ROVE_TQP_SQD) {
+		rove_env_count(t, ROVE_CNT_RX_BAD_STATE);
+		return;
+	}
+	/* An ACK once more, unsolicited: new credits (9.7.7.2). */
+	if (pkt->opcode == ROVE_OP_ACKNOWLEDGE &&
+	    (pkt->syndrome & ROVE_AETH_KIND) == ROVE_AETH_ACK &&
+	    pkt->psn == psn_add(req->psn_una, -1)) {
+		rx_credits(req, pkt);
+		rove_req_run(t, now);
+		return;
+	}
+	/* Old news, or an answer to what was never sent. */
+	if (psn_diff(pkt->psn, req->psn_una) < 0 ||
+	    psn_diff(pkt->psn, req->psn_top) >= 0) {
+		rove_env_count(t, ROVE_CNT_RX_UNEXPECTED);
+		return;
+	}
+	if (pkt->op->flags & ROVE_OPF_READ)
+		rx_read_response(t, pkt, now);
+	else if (pkt->op->flags & ROVE_OPF_ATOMIC)
+		rx_atomic_ack(t, pkt, now);
+	else
+		rx_ack(t, pkt, now);
+	rove_req_run(t, now);
+}
+
+void rove_req_timer(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	if (req->rnr_wait && now >= req->rnr_deadline) {
+		req->rnr_wait = false;
+		req->rnr_deadline = ROVE_NO_DEADLINE;
+		rove_req_run(t, now);
+	}
+	if (now >= req->rto_deadline) {
+		rove_env_count(t, ROVE_CNT_TIMEOUT);
+		if (retry(t, now))
+			rove_req_run(t, now);
+	}
+}
+
+void rove_req_flush(struct rove_tqp *t)
+{
+	struct rove_requester *req = &t->req;
+	u32 i;
+
+	req->rto_deadline = ROVE_NO_DEADLINE;
+	req->rnr_deadline = ROVE_NO_DEADLINE;
+	req->rnr_wait = false;
+	req->rd_outstanding = 0;
+	while (req->done != req->fetched) {
+		complete_send(t, rove_swqe(req, req->done),
+			      ROVE_WC_WR_FLUSH_ERR, 0);
+		req->done++;
+		rove_env_sq_release(t, 1);
+	}
+	for (i = 0; i < ROVE_FLUSH_MAX; i++) {
+		struct rove_swqe *w = rove_swqe(req, req->fetched);
+
+		if (!req->depth || rove_env_sq_fetch(t, w) <= 0)
+			break;
+		w->length = 0;
+		complete_send(t, w, ROVE_WC_WR_FLUSH_ERR, 0);
+		req->fetched++;
+		req->done++;
+		rove_env_sq_release(t, 1);
+	}
+	req->cur = req->fetched;
+}

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * responder.c - the receiving half of an RC QP (IBTA vol. 1, 9.7.4, 9.7.5.1, 9.7.8)
+ *
+ * A request packet is executed when its turn comes, then answered: SENDs and
+ * WRITEs by an ACK that covers all before it, READs and atomics by their response.
+ * Answers leave in the order of the requests: first the replies in the FIFO,
+ * then a NAK, or else an ACK.
+ */
+#include <linux/errno.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include "engine.h"
+#include "env.h"
+
+/* AETH credit codes (table 47): each second one doubles. */
+u32 rove_credits_decode(u8 code)
+{
+	if (code < 4)
+		return code;
+	return (2 + (code & 1)) << (code / 2 - 1);
+}
+
+u8 rove_credits_encode(u32 credits)
+{
+	u8 code = ROVE_AETH_NO_CREDIT - 1;
+
+	if (credits == ROVE_NO_CREDITS)
+		return ROVE_AETH_NO_CREDIT;
+	while (rove_credits_decode(code) > credits)
+		code--;
+	return code;
+}
+
+u64 rove_rnr_delay(u8 code)
+{
+	/* Table 46, in units of 10 us. */
+	static const u32 delay[32] = {
+		65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+		256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192,
+		12288, 16384, 24576, 32768, 49152,
+	};
+
+	return delay[code & ROVE_AETH_VALUE] * 10000ULL;
+}
+
+static u8 ack_syndrome(struct rove_tqp *t)
+{
+	return ROVE_AETH_ACK | rove_credits_encode(rove_env_rq_credits(t));
+}
+
+/* Owe the peer a NAK for the packet expected. */
+static void owe_nak(struct rove_tqp *t, u8 syndrome)
+{
+	struct rove_responder *resp = &t->resp;
+
+	resp->nak = syndrome;
+	resp->nak_psn = resp->epsn;
+	resp->nak_sent = true;
+	rove_env_defer_ack(t);
+}
+
+/* The receive work request in use ends with @status. */
+static void complete_recv(struct rove_tqp *t, u32 status,
+			  const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	struct rove_cqe cqe = {
+		.wr_id = resp->rwqe.wr_id,
+		.status = status,
+		.opcode = ROVE_WC_RECV,
+		.src_qp = t->dest_qpn,
+	};
+
+	if (!resp->have_rwqe)
+		return;
+	resp->have_rwqe = false;
+	if (status == ROVE_WC_SUCCESS) {
+		if (pkt->op->flags & ROVE_OPF_WRITE) {
+			cqe.opcode = ROVE_WC_RECV_RDMA_WITH_IMM;
+			cqe.byte_len = resp->msg_len;
+		} else {
+			cqe.byte_len = resp->received;
+		}
+		if (pkt->op->flags & ROVE_OPF_IMM) {
+			cqe.wc_flags = ROVE_WC_WITH_IMM;
+			cqe.imm_data = pkt->imm;
+		} else if (pkt->op->flags & ROVE_OPF_INV) {
+			cqe.wc_flags = ROVE_WC_WITH_INV;
+			cqe.invalidated_rkey = pkt->inv_rkey;
+		}
+	}
+	rove_env_complete(t, &cqe, true,
+			  status != ROVE_WC_SUCCESS || pkt->solicited);
+}
+
+/*
+ * A request that cannot be executed: NAK it, end the receive work request in
+ * use with @status, and go to the error state once the NAK is out (9.9.3).
+ */
+static void refuse(struct rove_tqp *t, enum rove_nak nak, u32 status,
+		   enum rove_tqp_event event)
+{
+	rove_env_count(t, ROVE_CNT_NAK_TX);
+	complete_recv(t, status, NULL);
+	t->resp.fatal = event;
+	owe_nak(t, ROVE_AETH_NAK | nak);
+}
+
+static void refuse_invalid(struct rove_tqp *t)
+{
+	refuse(t, ROVE_NAK_INV_REQ, ROVE_WC_REM_INV_REQ_ERR,
+	       ROVE_EVENT_QP_REQ_ERR);
+}
+
+static void refuse_access(struct rove_tqp *t)
+{
+	refuse(t, ROVE_NAK_REM_ACCESS, ROVE_WC_LOC_ACCESS_ERR,
+	       ROVE_EVENT_QP_ACCESS_ERR);
+}
+
+/*
+ * Have a receive work request in hand.  False: there is none (the peer is
+ * told to come back) or the queue is broken.
+ */
+static bool need_rwqe(struct rove_tqp *t)
+{
+	struct rove_responder *resp = &t->resp;
+	int ret;
+
+	if (resp->have_rwqe)
+		return true;
+	ret = rove_env_rq_fetch(t, &resp->rwqe);
+	if (ret > 0) {
+		resp->have_rwqe = true;
+		return true;
+	}
+	if (!ret) {
+		rove_env_count(t, ROVE_CNT_RNR_NAK_TX);
+		owe_nak(t, ROVE_AETH_RNR_NAK | t->min_rnr_timer);
+	} else {
+		rove_env_count(t, ROVE_CNT_BAD_RING);
+		refuse(t, ROVE_NAK_REM_OP, ROVE_WC_LOC_QP_OP_ERR,
+		       ROVE_EVENT_QP_FATAL);
+	}
+	return false;
+}
+
+static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	u16 flags = pkt->op->flags;
+
+	if (!need_rwqe(t))
+		return false;
+	if (flags & ROVE_OPF_FIRST) {
+		rove_env_count(t, ROVE_CNT_SEND_RX);
+		resp->received = 0;
+	}
+	if ((u64)resp->received + pkt->payload_len >
+	    min_t(u64, resp->rwqe.length, ROVE_MAX_MSG)) {
+		refuse(t, ROVE_NAK_INV_REQ, ROVE_WC_LOC_LEN_ERR,
+		       ROVE_EVENT_QP_REQ_ERR);
+		return false;
+	}
+	if (pkt->payload_len &&
+	    rove_env_scatter(t, resp->rwqe.sge, resp->rwqe.num_sge,
+			     resp->received, pkt, NULL, pkt->payload_len)) {
+		refuse(t, ROVE_NAK_REM_OP, ROVE_WC_LOC_PROT_ERR,
+		       ROVE_EVENT_QP_FATAL);
+		return false;
+	}
+	if (flags & ROVE_OPF_INV &&
+	    rove_env_invalidate(t, pkt->inv_rkey, true)) {
+		refuse_invalid(t);
+		return false;
+	}
+	resp->received += pkt->payload_len;
+	if (flags & ROVE_OPF_LAST)
+		complete_recv(t, ROVE_WC_SUCCESS, pkt);
+	return true;
+}
+
+static bool rx_write(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	u16 flags = pkt->op->flags;
+	bool first = flags & ROVE_OPF_FIRST;
+	u64 va = first ? pkt->va : resp->va;
+	u32 rkey = first ? pkt->rkey : resp->rkey;
+	u32 left = first ? pkt->dma_len : resp->left;
+
+	if (first) {
+		if (left > ROVE_MAX_MSG) {
+			refuse_invalid(t);
+			return false;
+		}
+		if (!(t->access & ROVE_ACCESS_REMOTE_WRITE) ||
+		    (left && rove_env_check_rkey(t, rkey, va, left,
+						 ROVE_ACCESS_REMOTE_WRITE))) {
+			refuse_access(t);
+			return false;
+		}
+	}
+	if (flags & ROVE_OPF_LAST ? pkt->payload_len != left :
+				    pkt->payload_len >= left) {
+		refuse_invalid(t);
+		return false;
+	}
+	if (flags & ROVE_OPF_IMM && !need_rwqe(t))
+		return false;
+	if (pkt->payload_len && rove_env_write(t, rkey, va, pkt)) {
+		refuse_access(t);
+		return false;
+	}
+	if (first) {
+		rove_env_count(t, ROVE_CNT_RDMA_WRITE_RX);
+		resp->msg_len = left;
+	}
+	resp->va = va + pkt->payload_len;
+	resp->rkey = rkey;
+	resp->left = left - pkt->payload_len;
+	if (flags & ROVE_OPF_IMM)
+		complete_recv(t, ROVE_WC_SUCCESS, pkt);
+	return true;
+}
+
+/* Remember what was executed, for duplicates, and answer it. */
+static void reply(struct rove_tqp *t, const struct rove_resource *res, bool again)
+{
+	struct rove_responder *resp = &t->resp;
+	u32 tail = (resp->reply_head + resp->reply_count) % resp->max_res;
+
+	resp->replies[tail].res = *res;
+	resp->replies[tail].sent = 0;
+	resp->replies[tail].again = again;
+	resp->reply_count++;
+	/* It acknowledges all before it. */
+	resp->ack_due = false;
+	rove_env_defer_ack(t);
+}
+
+static void remember(struct rove_responder *resp, const struct rove_resource *res)
+{
+	resp->res[resp->res_next] = *res;
+	resp->res_next = (resp->res_next + 1) % resp->max_res;
+	resp->res_count = min(resp->res_count + 1, resp->max_res);
+}
+
+/*
+ * Room for one more reply.  A peer that keeps to max_rd_atomic may send a new
+ * READ or atomic while we still hold the repetition of an old answer: it has
+ * had that answer meanwhile, or it would not send the new one.
+ */
+static bool reply_room(struct rove_responder *resp)
+{
+	if (resp->reply_count < resp->max_res)
+		return true;
+	if (!resp->reply_count || !resp->replies[resp->reply_head].again)
+		return false;
+	resp->reply_head = (resp->reply_head + 1) % resp->max_res;
+	resp->reply_count--;
+	return true;
+}
+
+static bool rx_read(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	struct rove_resource res = {
+		.kind = ROVE_BURST_READ_RESPONSE,
+		.psn = pkt->psn,
+		.npkts = rove_npkts(t, pkt->dma_len),
+		.va = pkt->va,
+		.rkey = pkt->rkey,
+		.length = pkt->dma_len,
+		.msn = psn_add(resp->msn, 1),
+	};
+
+	if (pkt->dma_len > ROVE_MAX_MSG || !reply_room(resp)) {
+		refuse_invalid(t);
+		return false;
+	}
+	if (!(t->access & ROVE_ACCESS_REMOTE_READ) ||
+	    (res.length && rove_env_check_rkey(t, res.rkey, res.va, res.length,
+					       ROVE_ACCESS_REMOTE_READ))) {
+		refuse_access(t);
+		return false;
+	}
+	rove_env_count(t, ROVE_CNT_RDMA_READ_RX);
+	remember(resp, &res);
+	reply(t, &res, false);
+	/* The PSNs of the response belong to the request (9.7.3.1). */
+	resp->epsn = psn_add(resp->epsn, res.npkts - 1);
+	return true;
+}
+
+static bool rx_atomic(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	struct rove_resource res = {
+		.kind = ROVE_BURST_ATOMIC_ACK,
+		.psn = pkt->psn,
+		.npkts = 1,
+		.msn = psn_add(resp->msn, 1),
+	};
+
+	if (pkt->va & 7 || !reply_room(resp)) {
+		refuse_invalid(t);
+		return false;
+	}
+	if (!(t->access & ROVE_ACCESS_REMOTE_ATOMIC) ||
+	    rove_env_atomic(t, pkt->rkey, pkt->va,
+			    pkt->opcode == ROVE_OP_COMPARE_SWAP, pkt->compare,
+			    pkt->swap_add, &res.atomic_orig)) {
+		refuse_access(t);
+		return false;
+	}
+	rove_env_count(t, ROVE_CNT_RDMA_ATOMIC_RX);
+	remember(resp, &res);
+	reply(t, &res, false);
+	return true;
+}
+
+/* Drop pending replies from the one that holds @psn on. */
+static void cut_replies(struct rove_responder *resp, u32 psn)
+{
+	u32 i;
+
+	for (i = 0; i < resp->reply_count; i++) {
+		const struct rove_reply *r =
+			&resp->replies[(resp->reply_head + i) % resp->max_res];
+
+		if (psn_diff(psn, psn_add(r->res.psn, r->res.npkts - 1)) <= 0)
+			break;
+	}
+	resp->reply_count = i;
+}
+
+/* Will the reply to @psn still be sent anyway? */
+static bool reply_pending(const struct rove_responder *resp, u32 psn)
+{
+	u32 i;
+
+	for (i = 0; i < resp->reply_count; i++) {
+		const struct rove_reply *r =
+			&resp->replies[(resp->reply_head + i) % resp->max_res];
+		u32 from = psn_add(r->res.psn, r->sent);
+
+		if (psn_diff(psn, from) >= 0 &&
+		    psn_diff(psn, psn_add(r->res.psn, r->res.npkts)) < 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A READ again, perhaps only its tail, or an atomic again (9.7.5.1.3): READs are
+ * executed again, atomics answered from memory.  The requester has gone back, so
+ * it will ask again for what stood in the FIFO behind it.
+ */
+static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	bool read = pkt->op->flags & ROVE_OPF_READ;
+	struct rove_resource res = {};
+	u32 i, skip;
+
+	if (reply_pending(resp, pkt->psn))
+		return;
+	for (i = 0; i < resp->res_count; i++) {
+		res = resp->res[i];
+		skip = psn_diff(pkt->psn, res.psn);
+		if (skip < res.npkts &&
+		    read == (res.kind == ROVE_BURST_READ_RESPONSE))
+			break;
+	}
+	if (i == resp->res_count)
+		return;
+	if (read) {
+		u64 offset = (u64)skip * t->mtu;
+
+		/* It must lie within what was asked and granted before. */
+		if (pkt->rkey != res.rkey || pkt->va != res.va + offset ||
+		    pkt->dma_len > res.length - offset)
+			return;
+		res.va = pkt->va;
+		res.length = pkt->dma_len;
+		res.psn = pkt->psn;
+		res.npkts = rove_npkts(t, pkt->dma_len);
+	}
+	cut_replies(resp, pkt->psn);
+	if (reply_room(resp))
+		reply(t, &res, true);
+}
+
+static void rx_duplicate(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	rove_env_count(t, ROVE_CNT_DUP_REQUEST);
+	if (pkt->op->flags & (ROVE_OPF_READ | ROVE_OPF_ATOMIC)) {
+		rx_duplicate_rd(t, pkt);
+	} else {
+		t->resp.ack_due = true;
+		rove_env_defer_ack(t);
+	}
+}
+
+/* Does the packet fit where we are in a message (9.7.4.1.2), and its length? */
+static bool in_sequence(const struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	const struct rove_responder *resp = &t->resp;
+	u16 flags = pkt->op->flags;
+
+	if (resp->in_msg) {
+		if (flags & ROVE_OPF_FIRST ||
+		    !(flags & (resp->msg_write ? ROVE_OPF_WRITE : ROVE_OPF_SEND)))
+			return false;
+	} else if (!(flags & ROVE_OPF_FIRST)) {
+		return false;
+	}
+	if (!(flags & ROVE_OPF_PAYLOAD))
+		return true;
+	if (!(flags & ROVE_OPF_LAST))
+		return pkt->payload_len == t->mtu;
+	return pkt->payload_len <= t->mtu &&
+	       (pkt->payload_len || flags & ROVE_OPF_FIRST);
+}
+
+static bool execute(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	u16 flags = pkt->op->flags;
+
+	if (!in_sequence(t, pkt)) {
+		refuse_invalid(t);
+		return false;
+	}
+	if (flags & ROVE_OPF_SEND)
+		return rx_send(t, pkt);
+	if (flags & ROVE_OPF_WRITE)
+		return rx_write(t, pkt);
+	if (flags & ROVE_OPF_READ)
+		return rx_read(t, pkt);
+	return rx_atomic(t, pkt);
+}
+
+void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	u16 flags = pkt->op->flags;
+	s32 ahead;
+
+	if (t->state < ROVE_TQP_RTR || t->state == ROVE_TQP_ERR ||
+	    resp->fatal >= 0) {
+		rove_env_count(t, ROVE_CNT_RX_BAD_STATE);
+		return;
+	}
+	ahead = psn_diff(pkt->psn, resp->epsn);
+	if (ahead < 0) {
+		rx_duplicate(t, pkt);
+		return;
+	}
+	if (ahead > 0) {
+		rove_env_count(t, ROVE_CNT_OUT_OF_SEQ);
+		if (!resp->nak_sent) {
+			rove_env_count(t, ROVE_CNT_SEQ_NAK_TX);
+			owe_nak(t, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ);
+		}
+		return;
+	}
+	if (!resp->comm_est && t->state == ROVE_TQP_RTR) {
+		resp->comm_est = true;
+		rove_env_event(t, ROVE_EVENT_COMM_EST);
+	}
+	if (!execute(t, pkt))
+		return;
+
+	resp->epsn = psn_add(resp->epsn, 1);
+	resp->nak = 0;
+	resp->nak_sent = false;
+	resp->in_msg = !(flags & ROVE_OPF_LAST);
+	resp->msg_write = flags & ROVE_OPF_WRITE;
+	if (flags & ROVE_OPF_LAST)
+		resp->msn = psn_add(resp->msn, 1);
+	if (pkt->ackreq && flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE)) {
+		resp->ack_due = true;
+		rove_env_defer_ack(t);
+	}
+}
+
+/* Send some of the oldest reply; number of packets, or an error. */
+static int send_reply(struct rove_tqp *t, struct rove_reply *r, u32 budget)
+{
+	struct rove_burst b = {
+		.kind = r->res.kind,
+		.first = !r->sent,
+		.psn = psn_add(r->res.psn, r->sent),
+		.npkts = min3(r->res.npkts - r->sent, budget,
+			      (u32)ROVE_BURST_PKTS),
+		.mtu = t->mtu,
+		.offset = r->sent * t->mtu,
+		.va = r->res.va,
+		.rkey = r->res.rkey,
+		.syndrome = ack_syndrome(t),
+		.msn = r->res.msn,
+		.atomic_orig = r->res.atomic_orig,
+	};
+	int ret;
+
+	b.last = r->sent + b.npkts == r->res.npkts;
+	b.length = b.last ? r->res.length - b.offset : b.npkts * t->mtu;
+	ret = rove_env_emit(t, &b);
+	return ret ? ret : b.npkts;
+}
+
+static bool send_replies(struct rove_tqp *t)
+{
+	struct rove_responder *resp = &t->resp;
+	u32 budget = ROVE_REPLY_BUDGET;
+
+	while (resp->reply_count) {
+		struct rove_reply *r = &resp->replies[resp->reply_head];
+		int n;
+
+		if (!budget) {
+			rove_env_defer_ack(t);
+			return false;
+		}
+		n = send_reply(t, r, budget);
+		if (n == -EFAULT) {
+			/*
+			 * The region went away after it was checked.  A READ
+			 * that came again may be a late copy from the network:
+			 * no reason to end a connection that has moved on.
+			 */
+			if (r->again) {
+				r->sent = r->res.npkts;
+				goto next;
+			}
+			resp->epsn = psn_add(r->res.psn, r->sent);
+			resp->reply_count = 0;
+			refuse_access(t);
+			return true;
+		}
+		if (n < 0) {
+			t->req.tx_blocked = true;
+			return false;
+		}
+		budget -= n;
+		r->sent += n;
+next:
+		if (r->sent == r->res.npkts) {
+			resp->reply_head = (resp->reply_head + 1) % resp->max_res;
+			resp->reply_count--;
+		}
+	}
+	return true;
+}
+
+void rove_resp_run(struct rove_tqp *t)
+{
+	struct rove_responder *resp = &t->resp;
+	struct rove_burst b = {
+		.kind = ROVE_BURST_ACK,
+		.first = true,
+		.last = true,
+		.npkts = 1,
+		.mtu = t->mtu,
+	};
+	int fatal;
+
+	if (t->state < ROVE_TQP_RTR || t->state == ROVE_TQP_ERR ||
+	    !send_replies(t) || (!resp->nak && !resp->ack_due))
+		return;
+	b.msn = resp->msn;
+	if (resp->nak) {
+		b.syndrome = resp->nak;
+		b.psn = resp->nak_psn;
+	} else {
+		b.syndrome = ack_syndrome(t);
+		b.psn = psn_add(resp->epsn, -1);
+	}
+	if (rove_env_emit(t, &b) == -EAGAIN) {
+		t->req.tx_blocked = true;
+		return;
+	}
+	rove_env_count(t, ROVE_CNT_ACK_TX);
+	resp->nak = 0;
+	resp->ack_due = false;
+	fatal = resp->fatal;
+	if (fatal >= 0) {
+		rove_env_event(t, fatal);
+		rove_tqp_error(t);
+	}
+}
+
+void rove_resp_flush(struct rove_tqp *t)
+{
+	struct rove_responder *resp = &t->resp;
+	u32 i;
+
+	complete_recv(t, ROVE_WC_WR_FLUSH_ERR, NULL);
+	for (i = 0; i < ROVE_FLUSH_MAX; i++) {
+		if (rove_env_rq_fetch(t, &resp->rwqe) <= 0)
+			break;
+		resp->have_rwqe = true;
+		complete_recv(t, ROVE_WC_WR_FLUSH_ERR, NULL);
+	}
+	resp->reply_count = 0;
+	resp->ack_due = false;
+	resp->nak = 0;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * tqp.h - a queue pair as the transport sees it
+ *
+ * struct rove_tqp holds the protocol state of one QP and nothing of the
+ * machine it runs on.  Every function below is called with the environment's
+ * lock of that QP held (in the kernel: rove_qp.lock, softirqs off), and calls
+ * back into env.h with it held; none sleeps.  @now is in nanoseconds of a
+ * monotonic clock.
+ *
+ *	requester.c	work requests to packets; acknowledgements to completions
+ *	responder.c	requests to memory; acknowledgements, READ responses
+ *	tqp.c		states, errors, flush, timer
+ */
+#ifndef ROVE_TQP_H
+#define ROVE_TQP_H
+
+#include <linux/types.h>
+#include <rdma/rove-abi.h>
+#include "packet.h"
+#include "psn.h"
+
+/* QP states; the order is that of enum ib_qp_state. */
+enum rove_tqp_state {
+	ROVE_TQP_RESET,
+	ROVE_TQP_INIT,
+	ROVE_TQP_RTR,
+	ROVE_TQP_RTS,
+	ROVE_TQP_SQD,
+	ROVE_TQP_SQE,
+	ROVE_TQP_ERR,
+};
+
+/* Unsolicited events, enum ib_event_type in the kernel. */
+enum rove_tqp_event {
+	ROVE_EVENT_QP_FATAL,
+	ROVE_EVENT_QP_REQ_ERR,
+	ROVE_EVENT_QP_ACCESS_ERR,
+	ROVE_EVENT_COMM_EST,
+	ROVE_EVENT_SQ_DRAINED,
+	ROVE_EVENT_MAX,
+};
+
+/* Remote access rights a QP or a region grants, enum ib_access_flags. */
+enum rove_access {
+	ROVE_ACCESS_LOCAL_WRITE		= 1 << 0,
+	ROVE_ACCESS_REMOTE_WRITE	= 1 << 1,
+	ROVE_ACCESS_REMOTE_READ		= 1 << 2,
+	ROVE_ACCESS_REMOTE_ATOMIC	= 1 << 3,
+};
+
+#define ROVE_MAX_MSG		(1U << 31)
+#define ROVE_NO_DEADLINE	U64_MAX
+
+/* Most resources that max_rd_atomic and max_dest_rd_atomic may ask for. */
+#define ROVE_MAX_RD_ATOMIC	128
+
+/**
+ * struct rove_swqe - the kernel's private copy of a send work request
+ * @first_psn: PSN of the first packet, once @started
+ * @npkts: packets of the request, or of the response to a READ
+ * @length: payload bytes
+ * @ssn: send sequence number, for credits
+ * @status: enum ib_wc_status; not 0: the request failed locally and completes
+ *	in error when its turn comes
+ * @started: it has PSNs
+ * @wqe: what the program posted, copied once; SGEs or inline bytes follow
+ */
+struct rove_swqe {
+	u32 first_psn;
+	u32 npkts;
+	u32 length;
+	u32 ssn;
+	u8 status;
+	bool started;
+	struct rove_send_wqe wqe;
+};
+
+/**
+ * struct rove_requester - the sending half
+ * @ring: private copies, @depth of @stride bytes; slot i is i & (depth - 1)
+ * @depth: slots, a power of two
+ * @stride: sizeof(struct rove_swqe) and room for the SGEs or inline bytes
+ * @fetched: next slot to copy a work request into
+ * @cur: slot that is being sent; @fetched when there is none
+ * @done: oldest slot that is not complete
+ * @psn_next: PSN of the next packet to send (goes back for a retry)
+ * @psn_una: oldest PSN not acknowledged
+ * @psn_top: one past the highest PSN ever sent
+ * @psn_ackreq: @psn_next when AckReq was last set; spaces the requests
+ * @ssn: of the last request started
+ * @lsn: highest SSN that the peer's credits cover
+ * @lsn_valid: the peer counts credits
+ * @window: packets that may be unacknowledged
+ * @rd_outstanding: READs and atomics sent and not answered
+ * @retries: left of retry_cnt; refilled by progress
+ * @rnr_retries: left of rnr_retry; likewise
+ * @rnr_wait: waiting after an RNR NAK until @rnr_deadline
+ * @tx_blocked: the environment had no room; it will call rove_tqp_send()
+ * @went_back: a gap has already caused a retry; cleared by progress
+ * @drained: SQ_DRAINED was reported
+ * @rto_deadline: when unacknowledged packets count as lost
+ * @rnr_deadline: see @rnr_wait
+ */
+struct rove_requester {
+	void *ring;
+	u32 depth;
+	u32 stride;
+	u32 fetched;
+	u32 cur;
+	u32 done;
+	u32 psn_next;
+	u32 psn_una;
+	u32 psn_top;
+	u32 psn_ackreq;
+	u32 ssn;
+	u32 lsn;
+	bool lsn_valid;
+	u32 window;
+	u32 rd_outstanding;
+	u8 retries;
+	u8 rnr_retries;
+	bool rnr_wait;
+	bool tx_blocked;
+	bool went_back;
+	bool drained;
+	u64 rto_deadline;
+	u64 rnr_deadline;
+};
+
+/**
+ * struct rove_rwqe - the kernel's private copy of a receive work request
+ * @wr_id: the program's
+ * @num_sge: entries in use
+ * @length: sum of their lengths
+ * @sge: where the message goes
+ */
+struct rove_rwqe {
+	u64 wr_id;
+	u32 num_sge;
+	u64 length;
+	struct rove_sge *sge;
+};
+
+/**
+ * struct rove_resource - responder resource: a READ or atomic executed
+ * @kind: ROVE_BURST_READ_RESPONSE or ROVE_BURST_ATOMIC_ACK
+ * @psn: of the request
+ * @npkts: packets of the response
+ * @va: READ: source
+ * @rkey: READ: its key
+ * @length: READ: bytes
+ * @msn: message sequence number after it
+ * @atomic_orig: atomic: value before it, kept for duplicates
+ */
+struct rove_resource {
+	enum rove_burst_kind kind;
+	u32 psn;
+	u32 npkts;
+	u64 va;
+	u32 rkey;
+	u32 length;
+	u32 msn;
+	u64 atomic_orig;
+};
+
+/**
+ * struct rove_reply - a response that is being sent
+ * @res: what is answered; @res.psn, @va and @length are those of the (possibly
+ *	partial) request
+ * @sent: packets of it already sent
+ * @again: it has been sent before and the request came again
+ */
+struct rove_reply {
+	struct rove_resource res;
+	u32 sent;
+	bool again;
+};
+
+/**
+ * struct rove_responder - the receiving half
+ * @epsn: PSN expected next
+ * @msn: messages completed, 24 bits
+ * @in_msg: a message has begun and not ended
+ * @msg_write: it is an RDMA WRITE, else a SEND
+ * @have_rwqe: @rwqe holds the receive work request in use
+ * @rwqe: see @have_rwqe
+ * @va: WRITE: where its next byte goes
+ * @rkey: WRITE: key
+ * @left: WRITE: bytes still to come
+ * @received: SEND: bytes placed so far
+ * @msg_len: WRITE: length announced, for the completion
+ * @nak_sent: a sequence NAK or RNR NAK is out; silent until @epsn comes
+ * @ack_due: an acknowledgement is wanted
+ * @nak: syndrome of a NAK to be sent when earlier replies are out, or 0
+ * @nak_psn: its PSN
+ * @fatal: after @nak the QP goes to the error state with this event
+ *	(enum rove_tqp_event), or -1
+ * @comm_est: COMM_EST was reported
+ * @res: last READs and atomics, @max_res of them; res_next is overwritten next
+ * @res_next: see @res
+ * @res_count: entries of @res in use
+ * @max_res: max_dest_rd_atomic
+ * @replies: FIFO of responses to send, capacity @max_res
+ * @reply_head: oldest
+ * @reply_count: entries in use
+ */
+struct rove_responder {
+	u32 epsn;
+	u32 msn;
+	bool in_msg;
+	bool msg_write;
+	bool have_rwqe;
+	struct rove_rwqe rwqe;
+	u64 va;
+	u32 rkey;
+	u32 left;
+	u32 received;
+	u32 msg_len;
+	bool nak_sent;
+	bool ack_due;
+	u8 nak;
+	u32 nak_psn;
+	int fatal;
+	bool comm_est;
+	struct rove_resource *res;
+	u32 res_next;
+	u32 res_count;
+	u32 max_res;
+	struct rove_reply *replies;
+	u32 reply_head;
+	u32 reply_count;
+};
+
+/**
+ * struct rove_tqp - one queue pair
+ * @qpn: local number, for completions
+ * @dest_qpn: the peer's
+ * @mtu: path MTU in bytes, 256 to 4096
+ * @state: enum rove_tqp_state
+ * @access: remote rights the QP grants, enum rove_access
+ * @retry_cnt: as set by modify_qp, 0 to 7
+ * @rnr_retry: likewise; 7 means for ever
+ * @min_rnr_timer: timer code sent in RNR NAKs
+ * @timeout: local ACK timeout code, 4.096 us * 2^timeout; 0 means never
+ * @max_rd_atomic: READs and atomics the requester may have outstanding
+ * @max_sge_send: most SGEs of a send work request
+ * @max_sge_recv: most SGEs of a receive work request
+ * @max_inline: most inline bytes
+ * @sq_sig_all: every send completes with an entry
+ * @timer: deadline last given to rove_env_arm_timer()
+ * @req: sending half
+ * @resp: receiving half
+ */
+struct rove_tqp {
+	u32 qpn;
+	u32 dest_qpn;
+	u32 mtu;
+	enum rove_tqp_state state;
+	u32 access;
+	u8 retry_cnt;
+	u8 rnr_retry;
+	u8 min_rnr_timer;
+	u8 timeout;
+	u32 max_rd_atomic;
+	u32 max_sge_send;
+	u32 max_sge_recv;
+	u32 max_inline;
+	bool sq_sig_all;
+	u64 timer;
+	struct rove_requester req;
+	struct rove_responder resp;
+};
+
+/* Slot @i of the requester's private ring. */
+static inline struct rove_swqe *rove_swqe(const struct rove_requester *req, u32 i)
+{
+	return req->ring + (size_t)(i & (req->depth - 1)) * req->stride;
+}
+
+/**
+ * rove_tqp_reset() - the state of a new QP, or of one back in RESET
+ * @t: the QP.  The buffers req.ring, resp.rwqe.sge, resp.res and resp.replies
+ *	with their sizes, the limits max_*, @qpn and @sq_sig_all stay as the environment
+ *	has set them; all else is cleared.
+ *
+ * The environment resets its queues' indices itself.
+ */
+void rove_tqp_reset(struct rove_tqp *t);
+
+/**
+ * rove_tqp_start_responder() - INIT to RTR
+ * @t: the QP; @dest_qpn, @mtu, @access, @min_rnr_timer and resp.max_res are set
+ * @psn: rq_psn, the first PSN expected
+ */
+void rove_tqp_start_responder(struct rove_tqp *t, u32 psn);
+
+/**
+ * rove_tqp_start_requester() - RTR to RTS
+ * @t: the QP; @timeout, @retry_cnt, @rnr_retry and @max_rd_atomic are set
+ * @psn: sq_psn, the first PSN sent
+ */
+void rove_tqp_start_requester(struct rove_tqp *t, u32 psn);
+
+/**
+ * rove_tqp_drain() - RTS to SQD
+ * @t: the QP
+ *
+ * Work requests already begun are completed, no other is; then (perhaps at
+ * once) ROVE_EVENT_SQ_DRAINED is reported (IBTA 10.3.1.5).
+ */
+void rove_tqp_drain(struct rove_tqp *t);
+
+/**
+ * rove_tqp_resume() - SQD to RTS
+ * @t: the QP
+ * @now: time
+ */
+void rove_tqp_resume(struct rove_tqp *t, u64 now);
+
+/**
+ * rove_tqp_error() - to the error state, from any but RESET
+ * @t: the QP
+ *
+ * Every work request that is not complete, sent or not, completes with
+ * IB_WC_WR_FLUSH_ERR (10.3.1.6).  Later posts: rove_tqp_flush().
+ */
+void rove_tqp_error(struct rove_tqp *t);
+
+/**
+ * rove_tqp_flush() - work was posted to a QP in the error state
+ * @t: the QP
+ *
+ * Handles at most a queue's depth of each queue a call.
+ */
+void rove_tqp_flush(struct rove_tqp *t);
+
+/**
+ * rove_tqp_send() - work was posted, or room to send has come back
+ * @t: the QP
+ * @now: time
+ *
+ * Sends what the window, the credits and the environment allow, replies
+ * first.
+ */
+void rove_tqp_send(struct rove_tqp *t, u64 now);
+
+/**
+ * rove_tqp_rx() - a packet for this QP has arrived
+ * @t: the QP
+ * @pkt: parsed; the ICRC was right, addresses and P_Key belong to this QP
+ * @now: time
+ *
+ * Never fails: what is wrong with a packet is answered, or counted and
+ * dropped.  Acknowledgements are not sent here but by rove_tqp_ack(), which the
+ * environment calls soon after it was asked by rove_env_defer_ack().
+ */
+void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
+
+/**
+ * rove_tqp_ack() - send the acknowledgement, NAK or replies that are due
+ * @t: the QP
+ * @now: time
+ */
+void rove_tqp_ack(struct rove_tqp *t, u64 now);
+
+/**
+ * rove_tqp_timer() - the time given to rove_env_arm_timer() has come
+ * @t: the QP
+ * @now: time
+ */
+void rove_tqp_timer(struct rove_tqp *t, u64 now);
+
+/**
+ * rove_tqp_max_res() - size the responder resources
+ * @t: the QP, not yet in RTR
+ * @n: max_dest_rd_atomic; the buffers must have room for it
+ */
+void rove_tqp_max_res(struct rove_tqp *t, u32 n);
+
+/* RNR NAK timer code (table 46) to nanoseconds. */
+u64 rove_rnr_delay(u8 code);
+
+#endif /* ROVE_TQP_H */
