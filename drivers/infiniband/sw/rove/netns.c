@@ -31,6 +31,9 @@ struct rove_dev *rove_net_find(struct rove_net *rnet, int ifindex)
 {
 	struct rove_dev *rdev;
 
+	/* A namespace's loopback device is announced before we are told of it. */
+	if (!rnet)
+		return NULL;
 	hash_for_each_possible_rcu(rnet->links, rdev, node, ifindex) {
 		if (rdev->ndev->ifindex == ifindex)
 			return rdev;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * data.h - bytes between packets and memory regions
+ */
+#ifndef ROVE_DATA_H
+#define ROVE_DATA_H
+
+#include <linux/types.h>
+
+struct rove_burst;
+struct rove_qp;
+
+/**
+ * struct rove_source - where the payload of a burst is read, piece by piece
+ * @qp: its QP, locked
+ * @b: the burst
+ * @mr: region in use, held; NULL between two
+ * @sge: SGE in use
+ * @va: next byte to read
+ * @left: bytes left of this SGE
+ */
+struct rove_source {
+	struct rove_qp *qp;
+	const struct rove_burst *b;
+	struct rove_mr *mr;
+	u32 sge;
+	u64 va;
+	u32 left;
+};
+
+/* Start reading at the burst's first payload byte. */
+void rove_source_init(struct rove_source *src, struct rove_qp *qp,
+		      const struct rove_burst *b);
+
+/**
+ * rove_source_read() - copy the next bytes
+ * @src: initialised
+ * @dst: where to
+ * @len: how many; the caller never asks for more than the burst has
+ *
+ * Return: 0; -EFAULT when a key, its domain, its rights or its bounds do not fit.
+ */
+int rove_source_read(struct rove_source *src, void *dst, u32 len);
+
+/* Let go of the region in use. */
+void rove_source_done(struct rove_source *src);
+
+#endif /* ROVE_DATA_H */

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * doorbell.c - posting without a system call
+ *
+ * A program that posts makes a wake-up call only if the ring's NEED_WAKEUP flag
+ * is set.  The call handles the ring there and then, in the program's context: for
+ * a program that waits for each answer nothing is faster.
+ *
+ * A program that streams need not call at all.  The flag is clear
+ *  - while posted work waits in the ring for the window, for credits or the
+ *    like: the packet or timer that ends the wait looks at the ring;
+ *  - while the look-again window is open.  It opens when posts come in a row
+ *    without the program having waited for anything in between, and a timer
+ *    then looks at the ring every WINDOW_NS, as the softirq that handles
+ *    acknowledgements does anyway.  It closes after WINDOW_IDLE ticks that
+ *    found no more than one post each.
+ *
+ * The flag and the ring's producer index are a Dekker pair: the program
+ * stores the index, fences, loads the flag; we store the flag, fence, load the index.
+ *
+ * One flag a QP rather than one a context: a streaming QP must not make a
+ * latency-bound one of the same program wait for the next tick.
+ */
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include "compat.h"
+#include "doorbell.h"
+#include "qp.h"
+#include "transport/env.h"
+
+/* Between two looks: some 50 posts of a fast program, or one slow packet. */
+#define WINDOW_NS	(50 * NSEC_PER_USEC)
+/* Ticks without a stream before the window closes. */
+#define WINDOW_IDLE	2
+/* Posts in a row that open it. */
+#define WINDOW_POSTS	3
+
+static void set_need_wakeup(struct rove_qp *qp, struct rove_ring *ring, bool need)
+{
+	WRITE_ONCE(ring->hdr->flags, need ? ROVE_RING_NEED_WAKEUP : 0);
+}
+
+void rove_doorbell_run(struct rove_qp *qp)
+{
+	if (qp->t.state == ROVE_TQP_ERR)
+		rove_tqp_flush(&qp->t);
+	else
+		rove_tqp_send(&qp->t, ktime_get_ns());
+	rove_doorbell_settle(qp);
+}
+
+void rove_doorbell_settle(struct rove_qp *qp)
+{
+	struct rove_doorbell *db = &qp->db;
+	int pass;
+
+	if (!qp->user || !qp->sq.depth || qp->dead ||
+	    qp->t.state == ROVE_TQP_ERR)
+		return;
+	for (pass = 0;; pass++) {
+		bool watch = db->open || rove_env_sq_pending(&qp->t);
+
+		if (watch == db->watched)
+			return;
+		db->watched = watch;
+		set_need_wakeup(qp, &qp->sq, !watch);
+		if (watch)
+			return;
+		/* Pairs with the fence between the program's post and its look. */
+		smp_mb();
+		if (!rove_env_sq_pending(&qp->t))
+			return;
+		/* It posts as fast as we look: let it, and take what is there. */
+		if (pass == 2) {
+			db->open = true;
+			db->idle = 0;
+			hrtimer_start(&qp->window, ns_to_ktime(WINDOW_NS),
+				      HRTIMER_MODE_REL_SOFT);
+		} else {
+			rove_tqp_send(&qp->t, ktime_get_ns());
+		}
+	}
+}
+
+/* Has the program waited for an answer since its last wake-up call? */
+static bool program_waited(struct rove_qp *qp)
+{
+	struct rove_doorbell *db = &qp->db;
+	struct rove_cq *cq = to_rcq(qp->ibqp.send_cq);
+	unsigned long flags;
+	bool polled;
+	u32 prod;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	prod = cq->ring.prod;
+	polled = READ_ONCE(cq->ring.hdr->cons) == prod;
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	/* A message has come in, or a completion, and has been taken. */
+	polled &= db->cq_prod != prod;
+	polled |= db->msn != qp->t.resp.msn;
+	db->msn = qp->t.resp.msn;
+	db->cq_prod = prod;
+	return polled;
+}
+
+void rove_doorbell_wakeup(struct rove_qp *qp)
+{
+	struct rove_doorbell *db = &qp->db;
+
+	rove_count(qp->rdev, SQ_WAKEUP);
+	rove_qp_lock(qp);
+	if (qp->user && !db->open && qp->t.state == ROVE_TQP_RTS) {
+		db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
+		if (db->in_row >= WINDOW_POSTS && !qp->dead) {
+			db->open = true;
+			db->in_row = 0;
+			db->idle = 0;
+			db->fetched = qp->t.req.fetched;
+			hrtimer_start(&qp->window, ns_to_ktime(WINDOW_NS),
+				      HRTIMER_MODE_REL_SOFT);
+		}
+	}
+	rove_doorbell_run(qp);
+	rove_qp_unlock(qp);
+}
+
+static enum hrtimer_restart window_tick(struct hrtimer *timer)
+{
+	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
+	struct rove_doorbell *db = &qp->db;
+	bool again;
+
+	rove_count(qp->rdev, SQ_POLL);
+	rove_qp_lock(qp);
+	if (db->open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
+		rove_tqp_send(&qp->t, ktime_get_ns());
+		db->idle = qp->t.req.fetched - db->fetched > 1 ? 0 : db->idle + 1;
+		db->fetched = qp->t.req.fetched;
+		db->open = db->idle < WINDOW_IDLE;
+	} else {
+		db->open = false;
+	}
+	rove_doorbell_settle(qp);
+	again = db->open && !hrtimer_is_queued(timer);
+	rove_qp_unlock(qp);
+	if (!again)
+		return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, ns_to_ktime(WINDOW_NS));
+	return HRTIMER_RESTART;
+}
+
+void rove_doorbell_error(struct rove_qp *qp)
+{
+	qp->db.open = false;
+	qp->db.watched = false;
+	if (qp->sq.depth)
+		set_need_wakeup(qp, &qp->sq, true);
+	if (qp->rq.depth)
+		set_need_wakeup(qp, &qp->rq, true);
+	/* The flush that follows sees every post that did not see the flag. */
+	smp_mb();
+}
+
+void rove_doorbell_reset(struct rove_qp *qp)
+{
+	qp->db = (struct rove_doorbell){};
+	if (qp->sq.depth)
+		set_need_wakeup(qp, &qp->sq, true);
+	if (qp->rq.depth)
+		set_need_wakeup(qp, &qp->rq, false);
+}
+
+void rove_doorbell_init(struct rove_qp *qp)
+{
+	rove_hrtimer_setup(&qp->window, window_tick, CLOCK_MONOTONIC,
+			   HRTIMER_MODE_REL_SOFT);
+}
+
+void rove_doorbell_stop(struct rove_qp *qp)
+{
+	hrtimer_cancel(&qp->window);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * env.c - the kernel as the transport's environment: queues, completions,
+ * timers, events (transport/env.h; data.c has the part that moves bytes)
+ *
+ * Called by the transport with the QP locked.
+ */
+#include <linux/crc32.h>
+#include <linux/hrtimer.h>
+#include "defer.h"
+#include "doorbell.h"
+#include "net.h"
+#include "qp.h"
+#include "transport/env.h"
+
+int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
+{
+	struct rove_ring *r = &tqp_to_rqp(t)->sq;
+	const struct rove_send_wqe *slot;
+	int n = r->depth ? rove_ring_avail(r) : 0;
+	u32 room, len;
+
+	if (n <= 0)
+		return n;
+	slot = rove_ring_slot(r, r->cons++);
+	/* The program may be writing: each byte is read once, lengths first. */
+	memcpy(&w->wqe, slot, sizeof(*slot));
+	room = r->stride - sizeof(*slot);
+	len = w->wqe.flags & ROVE_WR_INLINE ? w->wqe.inline_len :
+	      w->wqe.num_sge * sizeof(struct rove_sge);
+	memcpy(w->wqe.sge, slot->sge, min(len, room));
+	return 1;
+}
+
+bool rove_env_sq_pending(struct rove_tqp *t)
+{
+	struct rove_ring *r = &tqp_to_rqp(t)->sq;
+
+	return r->depth && rove_ring_avail(r);
+}
+
+void rove_env_sq_release(struct rove_tqp *t, u32 n)
+{
+	smp_store_release(&tqp_to_rqp(t)->sq.hdr->cons, t->req.done);
+}
+
+int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
+{
+	struct rove_ring *r = &tqp_to_rqp(t)->rq;
+	int n = r->depth ? rove_ring_avail(r) : 0;
+	const struct rove_recv_wqe *slot;
+	u32 i;
+
+	if (n <= 0)
+		return n;
+	slot = rove_ring_slot(r, r->cons++);
+	w->wr_id = READ_ONCE(slot->wr_id);
+	w->num_sge = READ_ONCE(slot->num_sge);
+	if (w->num_sge > t->max_sge_recv)
+		return -EINVAL;
+	memcpy(w->sge, slot->sge, w->num_sge * sizeof(*w->sge));
+	for (i = 0, w->length = 0; i < w->num_sge; i++)
+		w->length += w->sge[i].length;
+	smp_store_release(&r->hdr->cons, r->cons);
+	return 1;
+}
+
+u32 rove_env_rq_credits(struct rove_tqp *t)
+{
+	struct rove_ring *r = &tqp_to_rqp(t)->rq;
+
+	return r->depth ? max(rove_ring_avail(r), 0) : 0;
+}
+
+void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
+		       bool solicited)
+{
+	struct rove_qp *qp = tqp_to_rqp(t);
+	int ret;
+
+	cqe->qp_num = t->qpn;
+	ret = rove_cq_add(to_rcq(recv ? qp->ibqp.recv_cq : qp->ibqp.send_cq),
+			  cqe, solicited);
+	if (!ret)
+		return;
+	__set_bit(recv ? ROVE_QP_NOTIFY_RECV_CQ : ROVE_QP_NOTIFY_SEND_CQ,
+		  &qp->deferred);
+	if (ret < 0) {
+		rove_count(qp->rdev, CQ_OVERRUN);
+		__set_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred);
+	}
+}
+
+int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
+{
+	return rove_net_emit(tqp_to_rqp(t), b);
+}
+
+void rove_env_defer_ack(struct rove_tqp *t)
+{
+	rove_defer(tqp_to_rqp(t));
+}
+
+u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
+{
+	return crc32_le(crc, buf, len);
+}
+
+void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
+{
+	struct rove_qp *qp = tqp_to_rqp(t);
+
+	if (!qp->dead)
+		hrtimer_start(&qp->timer, ns_to_ktime(deadline),
+			      HRTIMER_MODE_ABS_SOFT);
+}
+
+void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
+{
+	struct rove_qp *qp = tqp_to_rqp(t);
+
+	if (event == ROVE_EVENT_SQ_DRAINED && !qp->attr.en_sqd_async_notify)
+		return;
+	__set_bit(ROVE_QP_EVENT + event, &qp->deferred);
+}
+
+void rove_env_state_changed(struct rove_tqp *t)
+{
+	rove_doorbell_error(tqp_to_rqp(t));
+}
+
+void rove_env_count(struct rove_tqp *t, enum rove_counter counter)
+{
+	this_cpu_inc(tqp_to_rqp(t)->rdev->stats->cnt[counter]);
+}

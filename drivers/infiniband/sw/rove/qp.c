@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qp.c - create, modify, query, destroy; the table of QPs
+ *
+ * The data path of a QP is elsewhere: post.c, doorbell.c, net_rx.c and the
+ * transport.
+ */
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "compat.h"
+#include "defer.h"
+#include "doorbell.h"
+#include "net.h"
+#include "qp.h"
+#include "transport/env.h"
+
+/* QPNs 0 and 1 are the special QPs'. */
+#define FIRST_QPN	2
+/* Packets a requester may have unacknowledged. */
+#define WINDOW		128
+
+static const struct rhashtable_params qp_table = {
+	.key_len = sizeof_field(struct rove_qp, t.qpn),
+	.key_offset = offsetof(struct rove_qp, t.qpn),
+	.head_offset = offsetof(struct rove_qp, node),
+	.automatic_shrinking = true,
+};
+
+/* What was wrong with a request, for the one who asks why he got EINVAL. */
+#define refuse(rdev, fmt, ...) \
+	ibdev_warn_ratelimited(&(rdev)->ibdev, fmt "\n", ##__VA_ARGS__)
+
+int rove_qp_table_init(struct rove_dev *rdev)
+{
+	spin_lock_init(&rdev->qp_lock);
+	INIT_LIST_HEAD(&rdev->qp_list);
+	return rhashtable_init(&rdev->qps, &qp_table);
+}
+
+void rove_qp_table_destroy(struct rove_dev *rdev)
+{
+	rhashtable_destroy(&rdev->qps);
+}
+
+struct rove_qp *rove_qp_find(struct rove_dev *rdev, u32 qpn)
+{
+	return rhashtable_lookup(&rdev->qps, &qpn, qp_table);
+}
+
+/*
+ * Give the QP a number that nobody can guess from another's, and make it
+ * visible.  Everything else about it must be in place.
+ */
+static int publish(struct rove_qp *qp)
+{
+	struct rove_dev *rdev = qp->rdev;
+	struct rove_qp *old;
+	int ret = 0;
+
+	do {
+		do {
+			qp->t.qpn = get_random_u32() & ROVE_PSN_MASK;
+		} while (qp->t.qpn < FIRST_QPN || qp->t.qpn == ROVE_PSN_MASK);
+		old = rhashtable_lookup_get_insert_fast(&rdev->qps, &qp->node,
+							qp_table);
+		if (IS_ERR(old))
+			return PTR_ERR(old);
+	} while (old);
+	qp->ibqp.qp_num = qp->t.qpn;
+
+	spin_lock_bh(&rdev->qp_lock);
+	if (rdev->dying)
+		ret = -EIO;
+	else
+		list_add_tail(&qp->list, &rdev->qp_list);
+	spin_unlock_bh(&rdev->qp_lock);
+	if (ret)
+		rhashtable_remove_fast(&rdev->qps, &qp->node, qp_table);
+	return ret;
+}
+
+static void withdraw(struct rove_qp *qp)
+{
+	spin_lock_bh(&qp->rdev->qp_lock);
+	list_del(&qp->list);
+	spin_unlock_bh(&qp->rdev->qp_lock);
+	rhashtable_remove_fast(&qp->rdev->qps, &qp->node, qp_table);
+}
+
+static void send_events(struct work_struct *work)
+{
+	static const enum ib_event_type types[ROVE_EVENT_MAX] = {
+		[ROVE_EVENT_QP_FATAL] = IB_EVENT_QP_FATAL,
+		[ROVE_EVENT_QP_REQ_ERR] = IB_EVENT_QP_REQ_ERR,
+		[ROVE_EVENT_QP_ACCESS_ERR] = IB_EVENT_QP_ACCESS_ERR,
+		[ROVE_EVENT_COMM_EST] = IB_EVENT_COMM_EST,
+		[ROVE_EVENT_SQ_DRAINED] = IB_EVENT_SQ_DRAINED,
+	};
+	struct rove_qp *qp = container_of(work, struct rove_qp, event_work);
+	int i;
+
+	for (i = 0; i < ROVE_EVENT_MAX; i++) {
+		struct ib_event ev = {
+			.device = qp->ibqp.device,
+			.element.qp = &qp->ibqp,
+			.event = types[i],
+		};
+
+		if (test_and_clear_bit(i, &qp->events) && qp->ibqp.event_handler)
+			qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+	}
+}
+
+void rove_qp_unlock(struct rove_qp *qp)
+{
+	unsigned long deferred;
+	int i;
+
+	if (unlikely(__test_and_clear_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred)) &&
+	    qp->t.state >= ROVE_TQP_INIT) {
+		__set_bit(ROVE_QP_EVENT + ROVE_EVENT_QP_FATAL, &qp->deferred);
+		rove_tqp_error(&qp->t);
+	}
+	deferred = qp->deferred;
+	qp->deferred = 0;
+	if (unlikely(deferred >> ROVE_QP_EVENT) && !qp->dead) {
+		for (i = 0; i < ROVE_EVENT_MAX; i++)
+			if (deferred & BIT(ROVE_QP_EVENT + i))
+				set_bit(i, &qp->events);
+		queue_work(system_wq, &qp->event_work);
+	}
+	spin_unlock_bh(&qp->lock);
+	if (test_bit(ROVE_QP_NOTIFY_SEND_CQ, &deferred))
+		rove_cq_notify(to_rcq(qp->ibqp.send_cq));
+	if (test_bit(ROVE_QP_NOTIFY_RECV_CQ, &deferred))
+		rove_cq_notify(to_rcq(qp->ibqp.recv_cq));
+}
+
+static enum hrtimer_restart transport_timer(struct hrtimer *timer)
+{
+	struct rove_qp *qp = container_of(timer, struct rove_qp, timer);
+
+	rove_qp_lock(qp);
+	if (!qp->dead) {
+		rove_tqp_timer(&qp->t, ktime_get_ns());
+		rove_doorbell_settle(qp);
+	}
+	rove_qp_unlock(qp);
+	return HRTIMER_NORESTART;
+}
+
+static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	if (init->create_flags || init->srq || init->qp_type != IB_QPT_RC)
+		return -EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	if (cap->max_send_wr > ROVE_MAX_QP_WR ||
+	    cap->max_recv_wr > ROVE_MAX_QP_WR ||
+	    cap->max_send_sge > ROVE_MAX_SGE ||
+	    cap->max_recv_sge > ROVE_MAX_SGE ||
+	    cap->max_inline_data > ROVE_MAX_INLINE) {
+		refuse(rdev, "create_qp: %u/%u WRs (at most %u), %u/%u SGEs (%u), %u inline (%u)",
+		       cap->max_send_wr, cap->max_recv_wr, ROVE_MAX_QP_WR,
+		       cap->max_send_sge, cap->max_recv_sge, ROVE_MAX_SGE,
+		       cap->max_inline_data, ROVE_MAX_INLINE);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
+			struct ib_qp_cap *cap, struct rove_create_qp_resp *resp)
+{
+	struct rove_tqp *t = &qp->t;
+	u32 room;
+	int ret;
+
+	if (cap->max_send_wr) {
+		room = max_t(u32, cap->max_send_sge * sizeof(struct rove_sge),
+			     ALIGN(cap->max_inline_data, 16));
+		ret = rove_ring_alloc(&qp->sq, uctx, cap->max_send_wr,
+				      sizeof(struct rove_send_wqe) + room,
+				      uctx ? &resp->sq : NULL);
+		if (ret)
+			return ret;
+		t->req.depth = qp->sq.depth;
+		t->req.stride = ALIGN(sizeof(struct rove_swqe) + room, 64);
+		t->req.ring = kvzalloc_node(array_size(t->req.depth,
+						       t->req.stride),
+					    GFP_KERNEL_ACCOUNT, NUMA_NO_NODE);
+		if (!t->req.ring)
+			return -ENOMEM;
+		cap->max_send_wr = qp->sq.depth;
+		cap->max_inline_data = room;
+		if (cap->max_inline_data > ROVE_MAX_INLINE)
+			cap->max_inline_data = ROVE_MAX_INLINE;
+	}
+	if (cap->max_recv_wr) {
+		ret = rove_ring_alloc(&qp->rq, uctx, cap->max_recv_wr,
+				      sizeof(struct rove_recv_wqe) +
+				      cap->max_recv_sge * sizeof(struct rove_sge),
+				      uctx ? &resp->rq : NULL);
+		if (ret)
+			return ret;
+		t->resp.rwqe.sge = kcalloc(max(cap->max_recv_sge, 1U),
+					   sizeof(struct rove_sge),
+					   GFP_KERNEL_ACCOUNT);
+		if (!t->resp.rwqe.sge)
+			return -ENOMEM;
+		cap->max_recv_wr = qp->rq.depth;
+	}
+	t->max_sge_send = cap->max_send_sge;
+	t->max_sge_recv = cap->max_recv_sge;
+	t->max_inline = cap->max_inline_data;
+	t->req.window = WINDOW;
+	qp->cap = *cap;
+	return 0;
+}
+
+/* Whatever is there of a QP that nobody can see (any more). */
+static void free_queues(struct rove_qp *qp)
+{
+	struct rove_tqp *t = &qp->t;
+
+	if (qp->sq.depth)
+		rove_ring_free(&qp->sq);
+	if (qp->rq.depth)
+		rove_ring_free(&qp->rq);
+	kvfree(t->req.ring);
+	kfree(t->resp.rwqe.sge);
+	kfree(t->resp.res);
+	kfree(t->resp.replies);
+	if (qp->flow)
+		rove_flow_release(qp->flow);
+	rove_net_forget_route(qp);
+	rove_av_clear(&qp->av);
+}
+
+static void reset(struct rove_qp *qp)
+{
+	rove_tqp_reset(&qp->t);
+	if (qp->sq.depth) {
+		qp->sq.cons = 0;
+		WRITE_ONCE(qp->sq.hdr->prod, 0);
+		WRITE_ONCE(qp->sq.hdr->cons, 0);
+	}
+	if (qp->rq.depth) {
+		qp->rq.cons = 0;
+		WRITE_ONCE(qp->rq.hdr->prod, 0);
+		WRITE_ONCE(qp->rq.hdr->cons, 0);
+	}
+	rove_doorbell_reset(qp);
+}
+
+int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		   struct ib_udata *udata)
+{
+	struct rove_dev *rdev = to_rdev(ibqp->device);
+	struct rove_create_qp_resp resp = {};
+	struct rove_qp *qp = to_rqp(ibqp);
+	struct ib_ucontext *uctx = NULL;
+	int ret;
+
+	ret = check_init(rdev, init);
+	if (ret)
+		return ret;
+	if (udata) {
+		if (udata->outlen < sizeof(resp))
+			return -EINVAL;
+		uctx = &rdma_udata_to_drv_context(udata, struct rove_ucontext,
+						  ibuc)->ibuc;
+	}
+	if (!atomic_add_unless(&rdev->num_qp, 1, ROVE_MAX_QP))
+		return -ENOMEM;
+
+	qp->rdev = rdev;
+	qp->user = udata;
+	spin_lock_init(&qp->lock);
+	spin_lock_init(&qp->sq_post_lock);
+	spin_lock_init(&qp->rq_post_lock);
+	refcount_set(&qp->refs, 1);
+	init_completion(&qp->released);
+	INIT_WORK(&qp->event_work, send_events);
+	rove_hrtimer_setup(&qp->timer, transport_timer, CLOCK_MONOTONIC,
+			   HRTIMER_MODE_ABS_SOFT);
+	rove_doorbell_init(qp);
+	qp->t.sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->attr.path_mtu = IB_MTU_256;
+	qp->ip_id = get_random_u32();
+
+	qp->flow = rove_flow_create(qp);
+	ret = qp->flow ? alloc_queues(qp, uctx, &init->cap, &resp) : -ENOMEM;
+	if (ret)
+		goto err_free;
+	reset(qp);
+	ret = publish(qp);
+	if (ret)
+		goto err_free;
+	if (udata) {
+		ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
+		if (ret)
+			goto err_withdraw;
+	}
+	return 0;
+
+err_withdraw:
+	withdraw(qp);
+err_free:
+	/* Waits for readers, too, that may have found the QP. */
+	free_queues(qp);
+	atomic_dec(&rdev->num_qp);
+	return ret;
+}
+
+int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct rove_qp *qp = to_rqp(ibqp);
+
+	rove_qp_lock(qp);
+	qp->dead = true;
+	qp->t.state = ROVE_TQP_RESET;
+	rove_qp_unlock(qp);
+	withdraw(qp);
+	hrtimer_cancel(&qp->timer);
+	rove_doorbell_stop(qp);
+	cancel_work_sync(&qp->event_work);
+	/* The receive path may have found it before: free_queues() waits. */
+	rove_qp_put(qp);
+	wait_for_completion(&qp->released);
+	free_queues(qp);
+	atomic_dec(&qp->rdev->num_qp);
+	return 0;
+}
+
+void rove_qp_flush_all(struct rove_dev *rdev)
+{
+	struct rove_qp *qp;
+	LIST_HEAD(done);
+
+	spin_lock_bh(&rdev->qp_lock);
+	rdev->dying = true;
+	while (!list_empty(&rdev->qp_list)) {
+		qp = list_first_entry(&rdev->qp_list, struct rove_qp, list);
+		/* Listed, so not yet waited for: the reference is good. */
+		rove_qp_get(qp);
+		list_move_tail(&qp->list, &done);
+		spin_unlock_bh(&rdev->qp_lock);
+		rove_qp_lock(qp);
+		if (qp->t.state != ROVE_TQP_RESET)
+			rove_tqp_error(&qp->t);
+		rove_qp_unlock(qp);
+		rove_qp_put(qp);
+		spin_lock_bh(&rdev->qp_lock);
+	}
+	list_splice(&done, &rdev->qp_list);
+	spin_unlock_bh(&rdev->qp_lock);
+}
+
+/* Values, that is; ib_modify_qp_is_ok() has looked at which there are. */
+static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct rove_dev *rdev = qp->rdev;
+	struct ib_port_attr port;
+
+#define CHECK(bit, what, value, most)					\
+	do {								\
+		if (mask & (bit) && (value) > (most)) {			\
+			refuse(rdev, "modify_qp: " what " %u, at most %u", \
+			       (u32)(value), (u32)(most));		\
+			return -EINVAL;					\
+		}							\
+	} while (0)
+
+	CHECK(IB_QP_PKEY_INDEX, "pkey_index", attr->pkey_index, 0);
+	CHECK(IB_QP_TIMEOUT, "timeout", attr->timeout, 31);
+	CHECK(IB_QP_RETRY_CNT, "retry_cnt", attr->retry_cnt, 7);
+	CHECK(IB_QP_RNR_RETRY, "rnr_retry", attr->rnr_retry, 7);
+	CHECK(IB_QP_MIN_RNR_TIMER, "min_rnr_timer", attr->min_rnr_timer, 31);
+	CHECK(IB_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic", attr->max_rd_atomic,
+	      ROVE_MAX_RD_ATOMIC);
+	CHECK(IB_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic",
+	      attr->max_dest_rd_atomic, ROVE_MAX_RD_ATOMIC);
+	CHECK(IB_QP_DEST_QPN, "dest_qp_num", attr->dest_qp_num, ROVE_PSN_MASK);
+#undef CHECK
+	if (mask & IB_QP_PORT && attr->port_num != 1)
+		return -EINVAL;
+	if (mask & IB_QP_PATH_MTU) {
+		if (ib_query_port(&rdev->ibdev, 1, &port))
+			return -EINVAL;
+		if (attr->path_mtu < IB_MTU_256 ||
+		    attr->path_mtu > port.active_mtu) {
+			refuse(rdev, "modify_qp: path_mtu %d does not fit %s's MTU of %u, which allows %d",
+			       ib_mtu_enum_to_int(attr->path_mtu),
+			       netdev_name(rdev->ndev), rdev->ndev->mtu,
+			       ib_mtu_enum_to_int(port.active_mtu));
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Memory for max_dest_rd_atomic responder resources. */
+struct resources {
+	struct rove_resource *res;
+	struct rove_reply *replies;
+};
+
+static int alloc_resources(struct resources *r, u32 n)
+{
+	r->res = kcalloc(n, sizeof(*r->res), GFP_KERNEL_ACCOUNT);
+	r->replies = kcalloc(n, sizeof(*r->replies), GFP_KERNEL_ACCOUNT);
+	if (r->res && r->replies)
+		return 0;
+	kfree(r->res);
+	kfree(r->replies);
+	*r = (struct resources) {};
+	return -ENOMEM;
+}
+
+/* Take the attributes over that are not about state.  QP locked. */
+static void set_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct ib_qp_attr *a = &qp->attr;
+	struct rove_tqp *t = &qp->t;
+
+#define TAKE(bit, field) do { if (mask & (bit)) a->field = attr->field; } while (0)
+	TAKE(IB_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IB_QP_PKEY_INDEX, pkey_index);
+	TAKE(IB_QP_PORT, port_num);
+	TAKE(IB_QP_PATH_MTU, path_mtu);
+	TAKE(IB_QP_TIMEOUT, timeout);
+	TAKE(IB_QP_RETRY_CNT, retry_cnt);
+	TAKE(IB_QP_RNR_RETRY, rnr_retry);
+	TAKE(IB_QP_RQ_PSN, rq_psn);
+	TAKE(IB_QP_SQ_PSN, sq_psn);
+	TAKE(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IB_QP_DEST_QPN, dest_qp_num);
+	TAKE(IB_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+#undef TAKE
+	t->access = a->qp_access_flags;
+	t->mtu = ib_mtu_enum_to_int(a->path_mtu);
+	t->timeout = a->timeout;
+	t->retry_cnt = a->retry_cnt;
+	t->rnr_retry = a->rnr_retry;
+	t->max_rd_atomic = a->max_rd_atomic;
+	t->min_rnr_timer = a->min_rnr_timer;
+	t->dest_qpn = a->dest_qp_num;
+	if (mask & (IB_QP_AV | IB_QP_DEST_QPN)) {
+		rove_net_forget_route(qp);
+		qp->sport = htons(rdma_get_udp_sport(qp->av.flow_label,
+						     t->qpn, t->dest_qpn));
+	}
+}
+
+/* QP locked. */
+static void change_state(struct rove_qp *qp, enum ib_qp_state to)
+{
+	struct rove_tqp *t = &qp->t;
+	enum rove_tqp_state from = t->state;
+
+	switch (to) {
+	case IB_QPS_RESET:
+		reset(qp);
+		qp->attr = (struct ib_qp_attr) { .path_mtu = IB_MTU_256 };
+		break;
+	case IB_QPS_INIT:
+		t->state = ROVE_TQP_INIT;
+		break;
+	case IB_QPS_RTR:
+		rove_tqp_start_responder(t, qp->attr.rq_psn);
+		break;
+	case IB_QPS_RTS:
+		if (from == ROVE_TQP_RTR)
+			rove_tqp_start_requester(t, qp->attr.sq_psn);
+		else if (from == ROVE_TQP_SQD)
+			t->state = ROVE_TQP_RTS;
+		rove_doorbell_run(qp);
+		break;
+	case IB_QPS_SQD:
+		if (from == ROVE_TQP_RTS)
+			rove_tqp_drain(t);
+		break;
+	default:
+		rove_tqp_error(t);
+	}
+}
+
+int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata)
+{
+	struct rove_qp *qp = to_rqp(ibqp);
+	struct resources r = {};
+	struct rove_av av = {};
+	enum ib_qp_state from, to;
+	int ret;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	ret = check_attr(qp, attr, mask);
+	if (ret)
+		return ret;
+	if (mask & IB_QP_AV) {
+		ret = rove_av_set(qp->rdev, &av, &attr->ah_attr);
+		if (ret)
+			return ret;
+	}
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
+		ret = alloc_resources(&r, attr->max_dest_rd_atomic);
+		if (ret)
+			goto out;
+	}
+
+	rove_qp_lock(qp);
+	from = (enum ib_qp_state)qp->t.state;
+	to = mask & IB_QP_STATE ? attr->qp_state : from;
+	ret = -EINVAL;
+	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != from) {
+		refuse(qp->rdev, "modify_qp: cur_qp_state %d, but the QP is in %d",
+		       attr->cur_qp_state, from);
+		goto unlock;
+	}
+	if (!ib_modify_qp_is_ok(from, to, ibqp->qp_type, mask)) {
+		refuse(qp->rdev, "modify_qp: state %d to %d does not go with attributes %#x",
+		       from, to, mask);
+		goto unlock;
+	}
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
+		/* While answers are owed from the old ones they must stay. */
+		if (qp->t.resp.reply_count) {
+			ret = -EBUSY;
+			goto unlock;
+		}
+		swap(qp->t.resp.res, r.res);
+		swap(qp->t.resp.replies, r.replies);
+		rove_tqp_max_res(&qp->t, attr->max_dest_rd_atomic);
+	}
+	if (mask & IB_QP_AV)
+		swap(qp->av, av);
+	set_attr(qp, attr, mask);
+	if (mask & IB_QP_STATE)
+		change_state(qp, to);
+	ret = 0;
+unlock:
+	rove_qp_unlock(qp);
+out:
+	kfree(r.res);
+	kfree(r.replies);
+	rove_av_clear(&av);
+	return ret;
+}
+
+int rove_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init)
+{
+	struct rove_qp *qp = to_rqp(ibqp);
+
+	rove_qp_lock(qp);
+	*attr = qp->attr;
+	attr->qp_state = (enum ib_qp_state)qp->t.state;
+	attr->cur_qp_state = attr->qp_state;
+	attr->cap = qp->cap;
+	attr->rq_psn = qp->t.resp.epsn;
+	attr->sq_psn = qp->t.req.psn_next;
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->sq_draining = qp->t.state == ROVE_TQP_SQD && !qp->t.req.drained;
+	attr->ah_attr = qp->av.attr;
+	rove_qp_unlock(qp);
+
+	init->event_handler = ibqp->event_handler;
+	init->qp_context = ibqp->qp_context;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
+	init->cap = attr->cap;
+	init->sq_sig_type = qp->t.sq_sig_all ? IB_SIGNAL_ALL_WR :
+					       IB_SIGNAL_REQ_WR;
+	init->qp_type = ibqp->qp_type;
+	return 0;
+}

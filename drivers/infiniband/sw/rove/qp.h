@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qp.h - queue pairs: the verbs' object around the transport's struct rove_tqp
+ *
+ * One spinlock a QP guards everything on the data path.  It is taken with
+ * softirqs off by whoever has something for the transport: a poster (post.c,
+ * doorbell.c), the receive path (net_rx.c), a timer.  What must not be done under
+ * it, events to consumers and the like, is noted in @deferred and done by
+ * rove_qp_unlock().
+ *
+ * Lifetime: the receive path finds a QP by number and is done with it within
+ * one RCU read-side section; who keeps it longer takes a reference.
+ * destroy_qp puts the QP out of sight, stops its timers, and waits for
+ * readers and references.  Packets in flight refer to its struct rove_flow, which
+ * may outlive it: a packet stuck in a qdisc delays nobody.
+ */
+#ifndef ROVE_QP_H
+#define ROVE_QP_H
+
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
+#include <linux/rhashtable.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include "av.h"
+#include "cq.h"
+#include "dev.h"
+#include "ring.h"
+#include "transport/tqp.h"
+
+struct rove_flow;
+
+/* Bits of &rove_qp.deferred: what rove_qp_unlock() has to do. */
+enum rove_qp_deferred {
+	ROVE_QP_NOTIFY_SEND_CQ,
+	ROVE_QP_NOTIFY_RECV_CQ,
+	ROVE_QP_CQ_OVERRUN,
+	ROVE_QP_EVENT,		/* + enum rove_tqp_event */
+};
+
+/**
+ * struct rove_doorbell - how a QP's send ring is being watched; doorbell.c
+ * @watched: NEED_WAKEUP is clear
+ * @open: the look-again window is open: the timer runs
+ * @in_row: wake-up calls in a row without a sign that the program waited for anything
+ * @idle: ticks of the window that found next to nothing
+ * @msn: messages received at the last wake-up
+ * @cq_prod: completions in the send CQ at the last wake-up
+ * @fetched: work requests taken at the last tick
+ */
+struct rove_doorbell {
+	bool watched;
+	bool open;
+	u8 in_row;
+	u8 idle;
+	u32 msn;
+	u32 cq_prod;
+	u32 fetched;
+};
+
+/**
+ * struct rove_qp - a queue pair
+ * @ibqp: what ib_core sees
+ * @t: protocol state; guarded by @lock
+ * @rdev: its link
+ * @node: in rove_dev.qps
+ * @list: in rove_dev.qp_list
+ * @lock: guards what is said to be guarded by it, and calls to the transport
+ * @deferred: enum rove_qp_deferred bits; guarded by @lock
+ * @sq: send ring; @sq.cons guarded by @lock
+ * @rq: receive ring; likewise
+ * @sq_post_lock: kernel consumers' posts to @sq; may be taken in hard interrupts
+ * @rq_post_lock: likewise for @rq
+ * @user: the rings belong to a program
+ * @av: path to the peer; written by modify_qp under @lock
+ * @dst: cached route for @av; guarded by @lock
+ * @dst_cookie: tells whether @dst is still good
+ * @sport: UDP source port
+ * @ip_id: next IPv4 identification; guarded by @lock
+ * @flow: counts packets handed to the stack and not yet freed; net_tx.c
+ * @timer: the transport's timer
+ * @window: looks at the send ring while its NEED_WAKEUP is clear; doorbell.c
+ * @db: doorbell state; doorbell.c
+ * @defer_node: in a CPU's list of QPs that have something to send; defer.c
+ * @defer_queued: bit 0: it is in such a list
+ * @refs: references; see above
+ * @released: completed when @refs falls to zero
+ * @event_work: tells consumers of @events, which are due; they may sleep
+ * @events: bits of enum rove_tqp_event
+ * @dead: destroy has begun: no timer may be armed any more; guarded by @lock
+ * @attr: attributes as modify_qp was given them, for query_qp; guarded by @lock
+ * @cap: capacities granted
+ */
+struct rove_qp {
+	struct ib_qp ibqp;
+	struct rove_tqp t;
+	struct rove_dev *rdev;
+	struct rhash_head node;
+	struct list_head list;
+
+	spinlock_t lock;
+	unsigned long deferred;
+	struct rove_ring sq;
+	struct rove_ring rq;
+	spinlock_t sq_post_lock;
+	spinlock_t rq_post_lock;
+	bool user;
+
+	struct rove_av av;
+	struct dst_entry *dst;
+	u32 dst_cookie;
+	__be16 sport;
+	u16 ip_id;
+	struct rove_flow *flow;
+
+	struct hrtimer timer;
+	struct hrtimer window;
+	struct rove_doorbell db;
+	struct llist_node defer_node;
+	unsigned long defer_queued;
+
+	refcount_t refs;
+	struct completion released;
+	struct work_struct event_work;
+	unsigned long events;
+	bool dead;
+	struct ib_qp_attr attr;
+	struct ib_qp_cap cap;
+};
+
+static inline struct rove_qp *to_rqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct rove_qp, ibqp);
+}
+
+static inline struct rove_qp *tqp_to_rqp(struct rove_tqp *t)
+{
+	return container_of(t, struct rove_qp, t);
+}
+
+/* The QP of this number, or NULL; valid within rcu_read_lock(). */
+struct rove_qp *rove_qp_find(struct rove_dev *rdev, u32 qpn);
+
+static inline void rove_qp_get(struct rove_qp *qp)
+{
+	refcount_inc(&qp->refs);
+}
+
+static inline void rove_qp_put(struct rove_qp *qp)
+{
+	if (refcount_dec_and_test(&qp->refs))
+		complete(&qp->released);
+}
+
+static inline void rove_qp_lock(struct rove_qp *qp)
+{
+	spin_lock_bh(&qp->lock);
+}
+
+/* Releases the lock, then does what was deferred. */
+void rove_qp_unlock(struct rove_qp *qp);
+
+/*
+ * The link is going away: every QP to the error state, its work flushed, with
+ * IB_EVENT_DEVICE_FATAL left to the caller.  No QP can be created afterwards.
+ */
+void rove_qp_flush_all(struct rove_dev *rdev);
+
+int rove_qp_table_init(struct rove_dev *rdev);
+void rove_qp_table_destroy(struct rove_dev *rdev);
+
+/* ib_device_ops */
+int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		   struct ib_udata *udata);
+int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata);
+int rove_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init);
+int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int rove_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr);
+int rove_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr);
+
+#endif /* ROVE_QP_H */
