@@ -1,3 +1,798 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * directed.c - scripted cases: one pair, exact losses, exact expectations
+ *
+ * What chance seldom brings about, and what the model cannot know from outside:
+ * how often and when something is sent again, and which packet ends a wait.
+ */
 #include "sim.h"
-int directed_run(void) { return 0; }
+
+static struct sim_qp *a, *b;
+static int checks;
+
+/* Everything that happened, in order. */
+struct seen {
+	u32 wr_id;
+	u32 status;
+	u32 byte_len;
+};
+static struct seen send_log[256], recv_log[256];
+static u32 sends, recvs;
+
+/* Request packets that a put on the wire. */
+struct sent {
+	u64 at;
+	u8 opcode;
+	u32 psn;
+	bool ackreq;
+	u64 va;
+	u32 dma_len;
+};
+static struct sent wire[4096];
+static u32 wired;
+static u32 acks;	/* ACK packets that b put on the wire */
+
+/* Lose the packet of this opcode and PSN, so many times. */
+static struct {
+	struct sim_qp *from;
+	int opcode;		/* -1: any */
+	u32 psn;
+	u32 times;
+} lose;
+
+#define CHECK(cond, ...) do {			\
+	checks++;				\
+	if (!(cond))				\
+		sim_fail(a, __VA_ARGS__);	\
+} while (0)
+
+static void on_cqe(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
+		   bool solicited)
+{
+	struct seen *log = recv ? recv_log : send_log;
+	u32 *n = recv ? &recvs : &sends;
+
+	if (qp != (recv ? b : a))
+		return;
+	CHECK(*n < ARRAY_SIZE(send_log), "too many completions");
+	log[(*n)++] = (struct seen) { cqe->wr_id, cqe->status, cqe->byte_len };
+}
+
+static u32 bth_psn(const u8 *bth)
+{
+	return bth[9] << 16 | bth[10] << 8 | bth[11];
+}
+
+static u64 be(const u8 *p, u32 n)
+{
+	u64 v = 0;
+
+	while (n--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+static bool on_packet(struct sim_qp *qp, const u8 *bth)
+{
+	u32 psn = bth_psn(bth);
+
+	if (qp == b && bth[0] == ROVE_OP_ACKNOWLEDGE)
+		acks++;
+	if (qp == a && wired < ARRAY_SIZE(wire)) {
+		bool reth = rove_opcodes[bth[0]].flags & ROVE_OPF_RETH;
+
+		wire[wired++] = (struct sent) {
+			.at = sim.now,
+			.opcode = bth[0],
+			.psn = psn,
+			.ackreq = bth[8] & 0x80,
+			.va = reth ? be(bth + 12, 8) : 0,
+			.dma_len = reth ? be(bth + 24, 4) : 0,
+		};
+	}
+	if (lose.times && lose.from == qp && lose.psn == psn &&
+	    (lose.opcode < 0 || lose.opcode == bth[0])) {
+		lose.times--;
+		return true;
+	}
+	return false;
+}
+
+/* How often has a sent @psn? */
+static u32 count(u32 psn)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < wired; i++)
+		n += wire[i].psn == psn;
+	return n;
+}
+
+static void cleanup(void)
+{
+	event_clear();
+	while (sim.nqps)
+		user_free(sim.qp[--sim.nqps]);
+	mr_clear();
+}
+
+/* A pair in RTS with plain settings, PSNs from 100 (a) and 5000 (b). */
+static void start(u32 mtu)
+{
+	struct sim_qp *qp[2];
+	u32 i;
+
+	cleanup();
+	a = user_new_pair();
+	b = a->peer;
+	qp[0] = a;
+	qp[1] = b;
+	for (i = 0; i < 2; i++) {
+		env_free_buffers(qp[i]);
+		qp[i]->sq_depth = 128;
+		qp[i]->rq_depth = 128;
+		qp[i]->t.max_sge_send = 2;
+		qp[i]->t.max_sge_recv = 2;
+		qp[i]->t.max_inline = 64;
+		qp[i]->t.sq_sig_all = false;
+		qp[i]->t.req.window = 64;
+		qp[i]->count_credits = false;
+		env_setup_buffers(qp[i]);
+	}
+	user_connect(a);
+	user_start(a);
+	user_start(b);
+	event_clear();
+	for (i = 0; i < 2; i++) {
+		struct rove_tqp *t = &qp[i]->t;
+
+		env_reset_queues(qp[i]);
+		rove_tqp_reset(t);
+		t->mtu = mtu;
+		t->retry_cnt = 7;
+		t->rnr_retry = 7;
+		t->min_rnr_timer = 1;
+		t->timeout = 10;
+		t->max_rd_atomic = 4;
+		rove_tqp_max_res(t, 4);
+		t->state = ROVE_TQP_INIT;
+		rove_tqp_start_responder(t, i ? 100 : 5000);
+		rove_tqp_start_requester(t, i ? 5000 : 100);
+		qp[i]->on_cqe = on_cqe;
+		qp[i]->on_packet = on_packet;
+		memset(qp[i]->event, 0, sizeof(qp[i]->event));
+	}
+	sends = 0;
+	recvs = 0;
+	wired = 0;
+	acks = 0;
+	lose.times = 0;
+}
+
+static struct rove_send_wqe *post(u8 op, u32 len, u8 flags)
+{
+	struct rove_send_wqe *wqe = env_sq_slot(a);
+
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = a->sq_prod++;
+	wqe->opcode = op;
+	wqe->flags = flags;
+	wqe->num_sge = !!len;
+	if (len)
+		wqe->sge[0] = (struct rove_sge) {
+			a->mr_local->va, len, a->mr_local->key
+		};
+	wqe->remote_addr = (a->mr_target->va + 7) & ~7ULL;
+	wqe->rkey = a->mr_target->key;
+	return wqe;
+}
+
+static void post_recv(u32 len)
+{
+	struct rove_recv_wqe *wqe = env_rq_slot(b);
+
+	wqe->wr_id = b->rq_prod++;
+	wqe->num_sge = !!len;
+	if (len)
+		wqe->sge[0] = (struct rove_sge) {
+			b->mr_recv->va, len, b->mr_recv->key
+		};
+}
+
+static void go(void)
+{
+	rove_tqp_send(&a->t, sim.now);
+	sim_run_until(NULL, 100 * NS_PER_S);
+}
+
+#define SIGNALED	ROVE_WR_SIGNALED
+
+static void expect_flush(u32 from, u32 to)
+{
+	CHECK(sends == to, "%u completions, not %u", sends, to);
+	for (; from < to; from++)
+		CHECK(send_log[from].status == ROVE_WC_WR_FLUSH_ERR &&
+		      send_log[from].wr_id == send_log[from - 1].wr_id + 1,
+		      "completion %u: %u for %x", from, send_log[from].status,
+		      send_log[from].wr_id);
+}
+
+/* ---- time and retries ---- */
+
+static void retry_exhausted(void)
+{
+	u32 retry, timeout, i;
+
+	for (retry = 0; retry <= 7; retry++) {
+		for (timeout = 8; timeout <= 12; timeout += 2) {
+			u64 t = max(4096ULL << timeout, NS_PER_MS);
+
+			start(1024);
+			a->t.retry_cnt = retry;
+			a->t.req.retries = retry;
+			a->t.timeout = timeout;
+			b->blackhole = true;
+			post(ROVE_WR_RDMA_WRITE, 8, 0);
+			post(ROVE_WR_SEND, 8, 0);
+			post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+			go();
+			CHECK(count(100) == retry + 1, "sent %u times with retry_cnt %u",
+			      count(100), retry);
+			CHECK(send_log[0].status == ROVE_WC_RETRY_EXC_ERR,
+			      "status %u", send_log[0].status);
+			expect_flush(1, 3);
+			CHECK(a->t.state == ROVE_TQP_ERR, "state %d", a->t.state);
+			for (i = 3; i < wired; i++)
+				CHECK(wire[i].at - wire[i - 3].at >= t &&
+				      wire[i].at - wire[i - 3].at < 4 * t,
+				      "retry after %llu ns of %llu",
+				      wire[i].at - wire[i - 3].at, t);
+		}
+	}
+}
+
+/* timeout 0: wait for ever. */
+static void no_timeout(void)
+{
+	start(1024);
+	a->t.timeout = 0;
+	b->blackhole = true;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(wired == 1 && !sends, "%u packets, %u completions", wired, sends);
+}
+
+/* Progress gives back all retries. */
+static void retries_refilled(void)
+{
+	u32 i;
+
+	start(1024);
+	for (i = 0; i < 5; i++) {
+		lose.from = a;
+		lose.opcode = -1;
+		lose.psn = psn_add(100, i);
+		lose.times = 7;
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		go();
+		CHECK(sends == i + 1 && !send_log[i].status, "after 7 losses: %u",
+		      send_log[i].status);
+	}
+}
+
+static void rnr_exhausted(void)
+{
+	u32 retry;
+
+	for (retry = 0; retry < 7; retry++) {
+		start(1024);
+		a->t.rnr_retry = retry;
+		a->t.req.rnr_retries = retry;
+		post(ROVE_WR_SEND, 8, 0);
+		post(ROVE_WR_SEND, 8, 0);
+		go();
+		CHECK(count(100) == retry + 1, "sent %u times with rnr_retry %u",
+		      count(100), retry);
+		CHECK(send_log[0].status == ROVE_WC_RNR_RETRY_EXC_ERR, "status %u",
+		      send_log[0].status);
+		expect_flush(1, 2);
+		CHECK(b->t.state == ROVE_TQP_RTS && !recvs, "the responder suffers");
+	}
+}
+
+static u32 rnr_limit;
+
+static bool enough_sent(void)
+{
+	return wired >= rnr_limit;
+}
+
+/* rnr_retry 7: for ever, each after the time the NAK says. */
+static void rnr_for_ever(void)
+{
+	u32 code, i;
+
+	for (code = 0; code < 32; code++) {
+		u64 delay;
+
+		start(1024);
+		delay = rove_rnr_delay(code);
+		b->t.min_rnr_timer = code;
+		/* A short timeout must not cut the wait short. */
+		a->t.timeout = 8;
+		post(ROVE_WR_RDMA_WRITE_WITH_IMM, 8, SIGNALED);
+		rnr_limit = 12;
+		rove_tqp_send(&a->t, sim.now);
+		sim_run_until(enough_sent, 100 * NS_PER_S);
+		for (i = 1; i < wired; i++)
+			CHECK(wire[i].at - wire[i - 1].at >= delay &&
+			      wire[i].at - wire[i - 1].at < delay + 100000,
+			      "RNR code %u: waits %llu ns, not %llu", code,
+			      wire[i].at - wire[i - 1].at, delay);
+		post_recv(0);
+		sim_run_until(NULL, 100 * NS_PER_S);
+		CHECK(sends == 1 && !send_log[0].status && recvs == 1 &&
+		      !recv_log[0].status, "no end to RNR");
+		CHECK(!stats.counter[ROVE_CNT_TIMEOUT], "timeouts while waiting");
+	}
+}
+
+/* A tail that is lost costs one timeout, a hole none. */
+static void loss_in_the_middle(void)
+{
+	u64 t;
+
+	start(256);
+	lose.from = a;
+	lose.opcode = -1;
+	lose.psn = 103;
+	lose.times = 1;
+	post(ROVE_WR_RDMA_WRITE, 2560, SIGNALED);
+	t = sim.now;
+	go();
+	CHECK(sends == 1 && !send_log[0].status, "status %u", send_log[0].status);
+	CHECK(wire[wired - 1].at - t < NS_PER_MS, "a hole costs %llu ns",
+	      wire[wired - 1].at - t);
+	CHECK(count(102) == 1 && count(103) == 2 && count(109) == 2,
+	      "goes back to the wrong place");
+}
+
+/* The ACK is lost: sent again, executed once. */
+static void ack_lost(void)
+{
+	start(256);
+	lose.from = b;
+	lose.opcode = ROVE_OP_ACKNOWLEDGE;
+	lose.psn = 100;
+	lose.times = 2;
+	post_recv(8);
+	post_recv(8);
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	CHECK(sends == 1 && !send_log[0].status && recvs == 1, "%u sends, %u receives",
+	      sends, recvs);
+	CHECK(count(100) == 3, "sent %u times", count(100));
+}
+
+/* ---- READs and atomics ---- */
+
+/* Only what is missing of a READ is asked for again (9.7.5.1.3). */
+static void read_partial(void)
+{
+	u32 i, psn;
+
+	for (psn = 100; psn < 108; psn++) {
+		start(256);
+		lose.from = b;
+		lose.opcode = -1;
+		lose.psn = psn;
+		lose.times = 1;
+		post(ROVE_WR_RDMA_READ, 2000, SIGNALED);
+		go();
+		CHECK(sends == 1 && !send_log[0].status &&
+		      send_log[0].byte_len == 2000, "READ: %u, %u bytes",
+		      send_log[0].status, send_log[0].byte_len);
+		CHECK(wired == 2 && wire[1].psn == psn &&
+		      wire[1].va == wire[0].va + (psn - 100) * 256 &&
+		      wire[1].dma_len == 2000 - (psn - 100) * 256,
+		      "asks again for %u bytes at psn %u", wire[1].dma_len,
+		      wire[1].psn);
+		for (i = 0; i < 2000; i++)
+			CHECK(a->send_mem.mem[i] ==
+			      a->tmem[(-a->mr_target->va & 7) + i],
+			      "READ byte %u", i);
+	}
+}
+
+static void atomic_replayed(void)
+{
+	struct rove_send_wqe *wqe;
+	u64 v0, v;
+	u8 *p;
+
+	start(256);
+	p = a->tmem + (-a->mr_target->va & 7);
+	memcpy(&v0, p, 8);
+	lose.from = b;
+	lose.opcode = ROVE_OP_ATOMIC_ACK;
+	lose.psn = 100;
+	lose.times = 3;
+	wqe = post(ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, SIGNALED);
+	wqe->compare_add = 1000;
+	wqe = post(ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, SIGNALED);
+	wqe->compare_add = 1;
+	wqe->sge[0].addr += 8;
+	go();
+	memcpy(&v, p, 8);
+	CHECK(v == v0 + 1001, "executed %lld times", (v - v0) / 1000);
+	memcpy(&v, a->send_mem.mem, 8);
+	CHECK(v == v0, "the first returned %llx, not %llx", v, v0);
+	memcpy(&v, a->send_mem.mem + 8, 8);
+	CHECK(v == v0 + 1000, "the second returned %llx, not %llx", v, v0 + 1000);
+}
+
+/* The responder has fewer resources than the requester thinks. */
+static void no_resources(void)
+{
+	start(256);
+	rove_tqp_max_res(&b->t, 0);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(send_log[0].status == ROVE_WC_REM_INV_REQ_ERR, "status %u",
+	      send_log[0].status);
+	expect_flush(1, 2);
+	CHECK(b->event[ROVE_EVENT_QP_REQ_ERR] == 1 && b->t.state == ROVE_TQP_ERR,
+	      "no event");
+}
+
+/* Zero bytes need no key (hazard 39). */
+static void zero_length(void)
+{
+	struct rove_send_wqe *wqe;
+
+	start(256);
+	wqe = post(ROVE_WR_RDMA_WRITE, 0, SIGNALED);
+	wqe->rkey = 0xdeadbeef;
+	wqe->remote_addr = U64_MAX;
+	wqe = post(ROVE_WR_RDMA_READ, 0, SIGNALED);
+	wqe->rkey = 0xdeadbeef;
+	wqe->remote_addr = U64_MAX;
+	go();
+	CHECK(sends == 2 && !send_log[0].status && !send_log[1].status,
+	      "%u, %u", send_log[0].status, send_log[1].status);
+}
+
+/* ---- acknowledgements ---- */
+
+/* A batch is acknowledged by few ACKs. */
+static void coalesced(void)
+{
+	u32 i;
+
+	start(1024);
+	for (i = 0; i < 128; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(sends == 128, "%u completions", sends);
+	CHECK(acks <= 16, "%u ACKs for 128 WRITEs", acks);
+	CHECK(wired == 128, "%u packets for 128 WRITEs", wired);
+}
+
+static void established(void)
+{
+	start(1024);
+	b->t.state = ROVE_TQP_RTR;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(b->event[ROVE_EVENT_COMM_EST] == 1, "COMM_EST %u times",
+	      b->event[ROVE_EVENT_COMM_EST]);
+	CHECK(sends == 2 && !send_log[1].status, "no answer in RTR");
+}
+
+/* ---- errors ---- */
+
+/* All before the bad one is well, also what is not signalled. */
+static void error_in_the_middle(void)
+{
+	u32 i;
+
+	start(1024);
+	for (i = 0; i < 20; i++)
+		post_recv(8);
+	for (i = 0; i < 10; i++)
+		post(ROVE_WR_SEND, 8, i % 3 ? 0 : SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, 0)->rkey ^= 0x100;
+	for (i = 0; i < 10; i++)
+		post(ROVE_WR_SEND, 8, 0);
+	go();
+	CHECK(sends == 4 + 1 + 10, "%u completions", sends);
+	for (i = 0; i < 4; i++)
+		CHECK(!send_log[i].status, "completion %u: %u", i, send_log[i].status);
+	CHECK(send_log[4].status == ROVE_WC_REM_ACCESS_ERR &&
+	      send_log[4].wr_id == send_log[3].wr_id + 1, "status %u",
+	      send_log[4].status);
+	expect_flush(5, 15);
+	CHECK(recvs == 20 && !recv_log[9].status &&
+	      recv_log[10].status == ROVE_WC_WR_FLUSH_ERR, "%u receives", recvs);
+	CHECK(b->event[ROVE_EVENT_QP_ACCESS_ERR] == 1, "no event");
+}
+
+/* One byte too many for 32 bits, or for a message: an error, not a wrap. */
+static void too_long(void)
+{
+	static const u32 len[][2] = {
+		{ 0x80000000, 0x80000000 }, { 0xffffffff, 1 }, { 0x80000000, 1 },
+		{ 0xffffffff, 0xffffffff }, { 0x80000001, 0 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(len); i++) {
+		struct rove_send_wqe *wqe;
+
+		start(1024);
+		wqe = post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		wqe->num_sge = 2;
+		wqe->sge[1] = wqe->sge[0];
+		wqe->sge[0].length = len[i][0];
+		wqe->sge[1].length = len[i][1];
+		go();
+		CHECK(sends == 1 && send_log[0].status == ROVE_WC_LOC_LEN_ERR &&
+		      !wired, "%u + %u bytes: status %u", len[i][0], len[i][1],
+		      send_log[0].status);
+	}
+}
+
+/* ---- what a peer must not get away with ---- */
+
+static u32 inject(u8 opcode, u32 psn, u32 ext_len, const u8 *ext, u32 payload)
+{
+	u8 bth[512] = {
+		opcode, 0x40, 0xff, 0xff,
+		0, b->t.qpn >> 16, b->t.qpn >> 8, b->t.qpn,
+		0x80, psn >> 16, psn >> 8, psn,
+	};
+
+	memcpy(bth + 12, ext, ext_len);
+	memset(bth + 12 + ext_len, 0x77, payload);
+	net_inject(a, bth, 12 + ext_len + payload + 4);
+	sim_run_until(NULL, NS_PER_S);
+	return bth_psn(bth);
+}
+
+static void put(u8 *p, u64 v, u32 n)
+{
+	while (n--) {
+		p[n] = v;
+		v >>= 8;
+	}
+}
+
+static bool pristine(void)
+{
+	return !memcmp(a->tmem, a->tshadow, a->tsize);
+}
+
+/* A repeated READ may not reach further than the original (hazard 6). */
+static void wicked_duplicate(void)
+{
+	u8 reth[16];
+	u32 n;
+
+	start(256);
+	post(ROVE_WR_RDMA_READ, 100, SIGNALED);
+	go();
+	CHECK(sends == 1 && !send_log[0].status, "READ: %u", send_log[0].status);
+	n = stats.pkts;
+	put(reth, wire[0].va, 8);
+	put(reth + 8, a->mr_target->key, 4);
+	put(reth + 12, 101, 4);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	CHECK(stats.pkts == n, "a longer repetition is answered");
+	put(reth, wire[0].va + 1, 8);
+	put(reth + 12, 100, 4);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	CHECK(stats.pkts == n, "another address is answered");
+	put(reth, wire[0].va, 8);
+	put(reth + 8, b->mr_recv->key, 4);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	CHECK(stats.pkts == n, "another key is answered");
+	put(reth + 8, a->mr_target->key, 4);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	CHECK(stats.pkts == n + 1, "the true repetition is not answered");
+	CHECK(b->t.state == ROVE_TQP_RTS, "state %d", b->t.state);
+}
+
+/* Lengths and sequences of packets that no honest peer sends. */
+static void wicked_requests(void)
+{
+	static const struct {
+		u8 opcode;
+		u32 dma_len;
+		u32 payload;
+	} t[] = {
+		{ ROVE_OP_WRITE_ONLY, 8, 4 }, { ROVE_OP_WRITE_ONLY, 8, 12 },
+		{ ROVE_OP_WRITE_ONLY, 0, 4 }, { ROVE_OP_WRITE_ONLY, 256, 260 },
+		{ ROVE_OP_WRITE_FIRST, 256, 256 }, { ROVE_OP_WRITE_FIRST, 512, 252 },
+		{ ROVE_OP_WRITE_FIRST, 512, 260 }, { ROVE_OP_WRITE_FIRST, 0x80000001, 256 },
+		{ ROVE_OP_WRITE_FIRST, 0xffffffff, 256 }, { ROVE_OP_WRITE_LAST, 0, 8 },
+		{ ROVE_OP_WRITE_MIDDLE, 0, 256 }, { ROVE_OP_SEND_LAST, 0, 8 },
+		{ ROVE_OP_SEND_MIDDLE, 0, 256 }, { ROVE_OP_SEND_FIRST, 0, 252 },
+		{ ROVE_OP_READ_REQUEST, 0x80000001, 0 }, { ROVE_OP_READ_REQUEST, 0xffffffff, 0 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		bool reth = rove_opcodes[t[i].opcode].flags & ROVE_OPF_RETH;
+		u8 ext[16];
+
+		start(256);
+		post_recv(4000);
+		put(ext, a->mr_target->va, 8);
+		put(ext + 8, a->mr_target->key, 4);
+		put(ext + 12, t[i].dma_len, 4);
+		inject(t[i].opcode, 100, reth ? 16 : 0, ext, t[i].payload);
+		CHECK(b->t.state == ROVE_TQP_ERR && acks == 1,
+		      "wicked request %u: state %d, %u ACKs", i, b->t.state, acks);
+		CHECK(pristine(), "wicked request %u wrote", i);
+		CHECK(recvs == 1 && recv_log[0].status, "wicked request %u is received", i);
+	}
+}
+
+/* A message that stops half-way and another that begins. */
+static void wicked_sequence(void)
+{
+	static const u8 second[] = {
+		ROVE_OP_SEND_ONLY, ROVE_OP_WRITE_ONLY, ROVE_OP_SEND_FIRST,
+		ROVE_OP_READ_REQUEST, ROVE_OP_FETCH_ADD, ROVE_OP_WRITE_MIDDLE,
+		ROVE_OP_WRITE_LAST,
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(second); i++) {
+		u16 f = rove_opcodes[second[i]].flags;
+		u8 ext[28] = {};
+
+		start(256);
+		post_recv(4000);
+		inject(ROVE_OP_SEND_FIRST, 100, 0, ext, 256);
+		CHECK(b->t.state == ROVE_TQP_RTS, "state %d", b->t.state);
+		put(ext, (a->mr_target->va + 7) & ~7ULL, 8);
+		put(ext + 8, a->mr_target->key, 4);
+		if (f & ROVE_OPF_RETH)
+			put(ext + 12, 256, 4);
+		inject(second[i], 101, f & ROVE_OPF_RETH ? 16 :
+		       f & ROVE_OPF_ATOMIC ? 28 : 0, ext,
+		       f & ROVE_OPF_PAYLOAD ? 256 : 0);
+		CHECK(b->t.state == ROVE_TQP_ERR && pristine(),
+		      "opcode %x within a SEND: state %d", second[i], b->t.state);
+	}
+}
+
+/* Answers to what was never asked change nothing. */
+static void wicked_answers(void)
+{
+	u32 i;
+
+	start(256);
+	b->blackhole = true;
+	a->t.timeout = 0;
+	for (i = 0; i < 4; i++)
+		post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	go();
+	for (i = 0; i < 5000; i++) {
+		static const u8 op[] = { ROVE_OP_ACKNOWLEDGE, ROVE_OP_READ_RESP_ONLY,
+			ROVE_OP_READ_RESP_FIRST, ROVE_OP_READ_RESP_MIDDLE,
+			ROVE_OP_READ_RESP_LAST, ROVE_OP_ATOMIC_ACK };
+		u8 opcode = op[below(6)], bth[64] = { opcode, 0x40, 0xff, 0xff };
+		u32 psn = 100 + 4 + below(1 << 22), n = rove_opcodes[opcode].hdr_len;
+
+		if (rnd() & 1)
+			psn = psn_add(100, -between(1, 1 << 22));
+		put(bth + 5, a->t.qpn, 3);
+		put(bth + 9, psn, 3);
+		put(bth + 12, rnd(), 4);
+		if (rove_opcodes[opcode].flags & ROVE_OPF_PAYLOAD)
+			n += 8;
+		net_inject(b, bth, n + 4);
+	}
+	sim_run_until(NULL, NS_PER_S);
+	CHECK(!sends && a->t.state == ROVE_TQP_RTS && wired == 4,
+	      "%u completions, %u packets", sends, wired);
+}
+
+/* READ responses of a length that was not asked for (hazard 37). */
+static void wicked_response(void)
+{
+	static const u32 len[] = { 0, 4, 96, 104, 256, 300 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(len); i++) {
+		u8 bth[400] = { ROVE_OP_READ_RESP_ONLY, 0x40, 0xff, 0xff };
+
+		start(256);
+		b->blackhole = true;
+		a->t.timeout = 0;
+		memset(a->send_mem.mem, UNTOUCHED, 1024);
+		post(ROVE_WR_RDMA_READ, 100, SIGNALED);
+		go();
+		put(bth + 5, a->t.qpn, 3);
+		put(bth + 9, 100, 3);
+		net_inject(b, bth, 16 + len[i] + 4);
+		sim_run_until(NULL, NS_PER_S);
+		CHECK(sends == 1 && send_log[0].status == ROVE_WC_BAD_RESP_ERR,
+		      "response of %u bytes: status %u", len[i], send_log[0].status);
+		CHECK(a->send_mem.mem[100] == UNTOUCHED, "wrote beyond");
+	}
+}
+
+/*
+ * Anything at all, around the PSNs expected: no crash, no completion too many,
+ * nothing written outside the one region that the packets name.
+ */
+static void noise(void)
+{
+	u32 round, i;
+
+	for (round = 0; round < 300; round++) {
+		start(256);
+		for (i = 0; i < 8; i++) {
+			post_recv(below(600));
+			post(below(10), 8 * between(1, 60), SIGNALED)->invalidate_rkey = rnd();
+		}
+		rove_tqp_send(&a->t, sim.now);
+		b->blackhole = rnd() & 1;
+		for (i = 0; i < 200; i++) {
+			bool to_a = rnd() & 1;
+			u8 opcode = below(0x18), bth[600];
+			struct sim_qp *to = to_a ? a : b;
+			u32 n = 12 + 4 * below(rnd() & 1 ? 12 : 130);
+			u32 pad = below(8) ? 0 : below(4);
+			u32 base = to_a ? a->t.req.psn_una : b->t.resp.epsn;
+
+			fill(bth, n, rnd());
+			bth[0] = opcode;
+			bth[1] = 0x40 | pad << 4;
+			put(bth + 2, 0xffff, 2);
+			put(bth + 5, to->t.qpn, 3);
+			put(bth + 9, psn_add(base, below(4) ? 0 : between(0, 8) - 4), 3);
+			if (rnd() & 1 && n >= 28) {
+				put(bth + 12, b->peer->mr_target->va + 8 * below(300), 8);
+				put(bth + 20, a->mr_target->key, 4);
+				put(bth + 24, below(2) ? n - 28 - pad : below(1000), 4);
+			}
+			net_inject(to->peer, bth, n + 4);
+			if (rnd() & 1)
+				sim_run_until(NULL, 100 * NS_PER_S);
+		}
+		sim_run_until(NULL, 100 * NS_PER_S);
+		rove_tqp_error(&a->t);
+		rove_tqp_error(&b->t);
+		CHECK(sends == 8 && recvs == 8, "%u sends, %u receives of 8", sends,
+		      recvs);
+		for (i = 0; i < 8; i++)
+			CHECK(send_log[i].wr_id == send_log[0].wr_id + i &&
+			      recv_log[i].wr_id == recv_log[0].wr_id + i, "order");
+	}
+}
+
+int directed_run(void)
+{
+	static void (*const cases[])(void) = {
+		retry_exhausted, no_timeout, retries_refilled, rnr_exhausted,
+		rnr_for_ever, loss_in_the_middle, ack_lost, read_partial,
+		atomic_replayed, no_resources, zero_length, coalesced, established,
+		error_in_the_middle, too_long, wicked_duplicate, wicked_requests,
+		wicked_sequence, wicked_answers, wicked_response, noise,
+	};
+	u32 i;
+
+	checks = 0;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		trace(NULL, "case %u", i);
+		memset(&stats, 0, sizeof(stats));
+		cases[i]();
+	}
+	return checks;
+}

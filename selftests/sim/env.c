@@ -340,6 +340,9 @@ static void check_request(struct sim_qp *qp, const struct rove_burst *b)
 		check_begin(qp, wr, idx);
 	if ((u64)b->offset + b->length > wr->len)
 		sim_fail(qp, "burst beyond its message");
+	if (psn_diff(psn_add(b->psn, b->npkts), qp->t.req.psn_una) >
+	    (s32)qp->t.req.window && !is_rd(wr->op))
+		sim_fail(qp, "sends beyond its window");
 }
 
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
@@ -359,9 +362,7 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 				    ROVE_ACCESS_REMOTE_READ) :
 			  !readable(qp, b)))
 		return -EFAULT;
-	if (qp->on_emit)
-		qp->on_emit(qp, b);
-	else if (b->wqe)
+	if (b->wqe && !qp->on_cqe)
 		check_request(qp, b);
 	net_send(qp, b);
 	return 0;

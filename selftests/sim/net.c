@@ -21,6 +21,7 @@ struct packet {
 	u32 bth_len;		/* set on arrival */
 	struct sim_qp *from;
 	struct sim_qp *to;
+	bool injected;		/* may be malformed */
 	enum { FLIP_NONE, FLIP_HARMLESS, FLIP_COVERED } flip;
 	struct packet *next_free;
 	u8 data[];
@@ -81,6 +82,7 @@ static struct packet *packet_new(u32 len)
 	p->refs = 1;
 	p->len = len;
 	p->flip = FLIP_NONE;
+	p->injected = false;
 	return p;
 }
 
@@ -253,7 +255,8 @@ static void transmit(struct sim_qp *qp, struct packet *p)
 	p->from = qp;
 	p->to = qp->peer;
 	stats.pkts++;
-	if (qp->blackhole || chance(sim.sc->drop)) {
+	if (qp->blackhole || chance(sim.sc->drop) ||
+	    (qp->on_packet && qp->on_packet(qp, p->data + p->ip_len + 8))) {
 		trace(qp, "  lost");
 		stats.dropped++;
 		packet_put(p);
@@ -271,6 +274,34 @@ static void transmit(struct sim_qp *qp, struct packet *p)
 	event_add(arrival(qp), EV_PKT, 0, p);
 }
 
+/* Add the ICRC to a packet of @len bytes from the BTH on. */
+static void seal(struct packet *p, u32 hdr_len, u32 len)
+{
+	u8 *bth = p->data + p->ip_len + 8;
+	__le32 icrc;
+	u32 crc;
+
+	crc = rove_icrc_headers(p->data, p->ip_len, bth, hdr_len);
+	crc = rove_env_crc32(crc, bth + hdr_len, len - hdr_len - ROVE_ICRC_LEN);
+	icrc = rove_icrc_final(crc);
+	memcpy(bth + len - ROVE_ICRC_LEN, &icrc, ROVE_ICRC_LEN);
+}
+
+/* A packet that a wicked peer sends: anything, with a right ICRC. */
+void net_inject(struct sim_qp *from, const u8 *bth, u32 len)
+{
+	struct packet *p;
+
+	p = packet_new((from->v6 ? 40 : 20 + from->ip_options) + 8 + len);
+	build_ip(from, p, len);
+	memcpy(p->data + p->ip_len + 8, bth, len);
+	seal(p, 12, len);
+	p->from = from;
+	p->to = from->peer;
+	p->injected = true;
+	event_add(sim.now, EV_PKT, 0, p);
+}
+
 void net_send(struct sim_qp *qp, const struct rove_burst *b)
 {
 	u32 i;
@@ -279,8 +310,7 @@ void net_send(struct sim_qp *qp, const struct rove_burst *b)
 		u8 hdr[ROVE_MAX_HDR];
 		struct rove_frame f;
 		struct packet *p;
-		__le32 icrc;
-		u32 len, crc;
+		u32 len;
 		u8 *bth;
 
 		rove_burst_frame(b, i, qp->t.dest_qpn, hdr, &f);
@@ -296,10 +326,7 @@ void net_send(struct sim_qp *qp, const struct rove_burst *b)
 		memcpy(bth, hdr, f.hdr_len);
 		payload(qp, b, f.offset, bth + f.hdr_len, f.payload_len);
 		memset(bth + f.hdr_len + f.payload_len, 0, f.pad);
-		crc = rove_icrc_headers(p->data, p->ip_len, bth, f.hdr_len);
-		crc = rove_env_crc32(crc, bth + f.hdr_len, f.payload_len + f.pad);
-		icrc = rove_icrc_final(crc);
-		memcpy(bth + len - ROVE_ICRC_LEN, &icrc, ROVE_ICRC_LEN);
+		seal(p, f.hdr_len, len);
 		trace(qp, "tx %s psn %06x len %u%s%s", opcode_name(bth[0]),
 		      psn_add(b->psn, i), f.payload_len,
 		      bth[8] & 0x80 ? " ackreq" : "",
@@ -393,7 +420,7 @@ void net_deliver(struct packet *p)
 	ok = parse_ip(p) &&
 	     !rove_pkt_parse(&pkt, p->data + p->ip_len + 8, p->bth_len) &&
 	     icrc_ok(p, &pkt);
-	if (ok != (p->flip != FLIP_COVERED))
+	if (!p->injected && ok != (p->flip != FLIP_COVERED))
 		sim_fail(qp, ok ? "a corrupted packet was accepted" :
 			 "a good packet was refused");
 	if (!ok || pkt.qpn != qp->t.qpn || pkt.pkey != ROVE_PKEY_DEFAULT)

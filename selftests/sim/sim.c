@@ -57,7 +57,7 @@ static const struct scenario scenarios[] = {
 	{ .name = "errors-loss", .msgs = 100000, .max_len = 8000, .bad = PCT(0.5),
 	  .drop = PCT(2), .dup = PCT(2), .reorder = PCT(2), .corrupt = PCT(1),
 	  .drain = PCT(1), .rnr = true, .finite = true },
-	{ .name = "directed", .run = directed_run },
+	{ .name = "directed", .run = directed_run, .max_len = 4096 },
 	{ .name = "giant", .run = big_run },
 };
 

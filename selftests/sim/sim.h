@@ -358,8 +358,7 @@ struct sim_qp {
 	/* directed tests and big messages take completions themselves */
 	void (*on_cqe)(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
 		       bool solicited);
-	void (*on_emit)(struct sim_qp *qp, const struct rove_burst *b);
-	void *priv;
+	bool (*on_packet)(struct sim_qp *qp, const u8 *bth);	/* true: lose it */
 };
 
 static inline struct sim_qp *to_qp(struct rove_tqp *t)
@@ -390,6 +389,7 @@ void env_schedule_user(struct sim_qp *qp, u64 delay);
 struct packet;
 void net_send(struct sim_qp *qp, const struct rove_burst *b);
 void net_deliver(struct packet *p);
+void net_inject(struct sim_qp *from, const u8 *bth, u32 len);
 void net_discard(struct packet *p);
 const u8 *net_payload(const struct rove_pkt *pkt);
 const char *opcode_name(u8 opcode);

@@ -836,7 +836,7 @@ void user_event(struct sim_qp *qp, enum rove_tqp_event event)
 	case ROVE_EVENT_QP_FATAL:
 	case ROVE_EVENT_QP_REQ_ERR:
 	case ROVE_EVENT_QP_ACCESS_ERR:
-		if (!sim.sc->bad)
+		if (!sim.sc->bad && !sim.sc->run)
 			sim_fail(qp, "fatal event %d", event);
 		qp->killed = true;
 		break;
