@@ -33,7 +33,10 @@ struct rove_net {
 	DECLARE_HASHTABLE(links, ROVE_LINK_HASH_BITS);
 };
 
-/* The part of this namespace.  Context: any, while the namespace lives. */
+/*
+ * The part of this namespace; NULL while the namespace is being born.  Context:
+ * any, while it lives.
+ */
 struct rove_net *rove_net(struct net *net);
 
 /**
