@@ -78,19 +78,32 @@ static void complete_send(struct rove_tqp *t, const struct rove_swqe *w,
 	rove_env_complete(t, &cqe, false, status != ROVE_WC_SUCCESS);
 }
 
-/* The oldest work request is complete. */
-static void retire(struct rove_tqp *t, struct rove_swqe *w)
+/*
+ * Take the oldest work request out of the ring.  Its slot must be free before the
+ * completion is seen: who polls that may post again at once.  The copy
+ * returned is good until the next one is fetched.
+ */
+static struct rove_swqe *take_oldest(struct rove_tqp *t)
 {
 	struct rove_requester *req = &t->req;
+	struct rove_swqe *w = rove_swqe(req, req->done);
 
-	if (w->started && is_read_or_atomic(w))
-		req->rd_outstanding--;
-	if (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED)
-		complete_send(t, w, ROVE_WC_SUCCESS, 0);
 	if (req->cur == req->done)
 		req->cur++;
 	req->done++;
 	rove_env_sq_release(t, 1);
+	return w;
+}
+
+/* The oldest work request is complete. */
+static void retire(struct rove_tqp *t)
+{
+	struct rove_swqe *w = take_oldest(t);
+
+	if (w->started && is_read_or_atomic(w))
+		t->req.rd_outstanding--;
+	if (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED)
+		complete_send(t, w, ROVE_WC_SUCCESS, 0);
 }
 
 /*
@@ -99,13 +112,7 @@ static void retire(struct rove_tqp *t, struct rove_swqe *w)
  */
 static void fail(struct rove_tqp *t, u32 status, u32 vendor_err)
 {
-	struct rove_requester *req = &t->req;
-
-	complete_send(t, rove_swqe(req, req->done), status, vendor_err);
-	if (req->cur == req->done)
-		req->cur++;
-	req->done++;
-	rove_env_sq_release(t, 1);
+	complete_send(t, take_oldest(t), status, vendor_err);
 	rove_tqp_error(t);
 }
 
@@ -180,7 +187,7 @@ static void acknowledge(struct rove_tqp *t, u32 psn, u64 now)
 			break;
 		}
 		una = psn_add(w->first_psn, w->npkts);
-		retire(t, w);
+		retire(t);
 		if (t->state == ROVE_TQP_ERR)
 			return;
 	}
@@ -476,7 +483,7 @@ static void probe(struct rove_tqp *t, u64 now)
 }
 
 /* Invalidate waits until no earlier request can need the key for a retry. */
-static bool run_local(struct rove_tqp *t, struct rove_swqe *w)
+static bool run_local(struct rove_tqp *t, const struct rove_swqe *w)
 {
 	struct rove_requester *req = &t->req;
 
@@ -485,7 +492,7 @@ static bool run_local(struct rove_tqp *t, struct rove_swqe *w)
 	if (rove_env_invalidate(t, w->wqe.invalidate_rkey, false))
 		fail(t, ROVE_WC_LOC_QP_OP_ERR, 0);
 	else
-		retire(t, w);
+		retire(t);
 	return true;
 }
 
@@ -674,7 +681,7 @@ static void rx_read_response(struct rove_tqp *t, const struct rove_pkt *pkt,
 		return;
 	}
 	if (idx == w->npkts - 1)
-		retire(t, w);
+		retire(t);
 	progress(t, psn_add(pkt->psn, 1), now);
 	catch_up(t);
 }
@@ -691,7 +698,7 @@ static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
 		fail(t, ROVE_WC_LOC_PROT_ERR, 0);
 		return;
 	}
-	retire(t, w);
+	retire(t);
 	progress(t, psn_add(pkt->psn, 1), now);
 	catch_up(t);
 }
@@ -752,22 +759,16 @@ void rove_req_flush(struct rove_tqp *t)
 	req->rnr_deadline = ROVE_NO_DEADLINE;
 	req->rnr_wait = false;
 	req->rd_outstanding = 0;
-	while (req->done != req->fetched) {
-		complete_send(t, rove_swqe(req, req->done),
-			      ROVE_WC_WR_FLUSH_ERR, 0);
-		req->done++;
-		rove_env_sq_release(t, 1);
-	}
+	while (req->done != req->fetched)
+		complete_send(t, take_oldest(t), ROVE_WC_WR_FLUSH_ERR, 0);
 	for (i = 0; i < ROVE_FLUSH_MAX; i++) {
 		struct rove_swqe *w = rove_swqe(req, req->fetched);
 
 		if (!req->depth || rove_env_sq_fetch(t, w) <= 0)
 			break;
 		w->length = 0;
-		complete_send(t, w, ROVE_WC_WR_FLUSH_ERR, 0);
 		req->fetched++;
-		req->done++;
-		rove_env_sq_release(t, 1);
+		complete_send(t, take_oldest(t), ROVE_WC_WR_FLUSH_ERR, 0);
 	}
 	req->cur = req->fetched;
 }
