@@ -6,6 +6,7 @@
 #include <linux/ethtool.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_user_verbs.h>
@@ -82,17 +83,41 @@ static void rove_get_dev_fw_str(struct ib_device *ibdev, char *str)
 		 ROVE_UVERBS_ABI_VERSION);
 }
 
-/* What the netdev says of itself; 1 Gb/s for those that say nothing. */
+/*
+ * What the netdev says of itself; 1 Gb/s for those that say nothing.  Not
+ * ib_get_eth_speed(), which complains of them in the log each time.
+ */
 static void rove_query_speed(struct rove_dev *rdev, struct ib_port_attr *attr)
 {
-	const struct ethtool_ops *ops = rdev->ndev->ethtool_ops;
+	static const struct {
+		u32 upto;	/* Mb/s */
+		u8 width;
+		u16 speed;
+	} rates[] = {
+		{ SPEED_1000,	IB_WIDTH_1X, IB_SPEED_SDR },
+		{ SPEED_10000,	IB_WIDTH_1X, IB_SPEED_FDR10 },
+		{ SPEED_20000,	IB_WIDTH_4X, IB_SPEED_DDR },
+		{ SPEED_25000,	IB_WIDTH_1X, IB_SPEED_EDR },
+		{ SPEED_40000,	IB_WIDTH_4X, IB_SPEED_FDR10 },
+		{ SPEED_50000,	IB_WIDTH_2X, IB_SPEED_EDR },
+		{ SPEED_100000,	IB_WIDTH_4X, IB_SPEED_EDR },
+		{ SPEED_200000,	IB_WIDTH_4X, IB_SPEED_HDR },
+		{ U32_MAX,	IB_WIDTH_4X, IB_SPEED_NDR },
+	};
+	struct ethtool_link_ksettings ks = {};
+	u32 speed = SPEED_1000;
+	int i = 0;
 
-	attr->active_width = IB_WIDTH_1X;
-	attr->active_speed = IB_SPEED_SDR;
-	/* ib_get_eth_speed() complains in the log of a netdev without */
-	if (ops && ops->get_link_ksettings)
-		ib_get_eth_speed(&rdev->ibdev, 1, &attr->active_speed,
-				 &attr->active_width);
+	rtnl_lock();
+	if (!__ethtool_get_link_ksettings(rdev->ndev, &ks) &&
+	    ks.base.speed != (u32)SPEED_UNKNOWN)
+		speed = ks.base.speed;
+	rtnl_unlock();
+
+	while (speed > rates[i].upto)
+		i++;
+	attr->active_width = rates[i].width;
+	attr->active_speed = rates[i].speed;
 }
 
 static int rove_query_port(struct ib_device *ibdev, u32 port,

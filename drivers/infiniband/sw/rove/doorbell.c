@@ -10,10 +10,12 @@
  *  - while posted work waits in the ring for the window, for credits or the
  *    like: the packet or timer that ends the wait looks at the ring;
  *  - while the look-again window is open.  It opens when posts come in a row
- *    without the program having waited for anything in between, and a timer
- *    then looks at the ring every WINDOW_NS, as the softirq that handles
- *    acknowledgements does anyway.  It closes after WINDOW_IDLE ticks that
- *    found no more than one post each.
+ *    without the program having waited for anything in between; a timer then
+ *    looks at the ring every WINDOW_MIN_NS, as the softirq that handles
+ *    acknowledgements does anyway.  When nothing was posted the interval
+ *    doubles, so that a post after a pause waits no longer than the pause; at
+ *    WINDOW_MAX_NS the window closes.  It closes sooner when the program has
+ *    changed to one post at a time, for which a wake-up call is faster.
  *
  * The flag and the ring's producer index are a Dekker pair: the program
  * stores the index, fences, loads the flag; we store the flag, fence, load the index.
@@ -28,10 +30,12 @@
 #include "qp.h"
 #include "transport/env.h"
 
-/* Between two looks: some 50 posts of a fast program, or one slow packet. */
-#define WINDOW_NS	(50 * NSEC_PER_USEC)
-/* Ticks without a stream before the window closes. */
-#define WINDOW_IDLE	2
+/* Between two looks while posts come; some 50 posts of a fast program. */
+#define WINDOW_MIN_NS	(50 * NSEC_PER_USEC)
+/* A pause after which the program is thought to do something else. */
+#define WINDOW_MAX_NS	(2 * NSEC_PER_MSEC)
+/* Ticks that found just one post: the program posts one at a time. */
+#define WINDOW_SINGLES	2
 /* Posts in a row that open it. */
 #define WINDOW_POSTS	3
 
@@ -47,6 +51,19 @@ void rove_doorbell_run(struct rove_qp *qp)
 	else
 		rove_tqp_send(&qp->t, ktime_get_ns());
 	rove_doorbell_settle(qp);
+}
+
+static void open_window(struct rove_qp *qp)
+{
+	struct rove_doorbell *db = &qp->db;
+
+	db->open = true;
+	db->in_row = 0;
+	db->singles = 0;
+	db->interval = WINDOW_MIN_NS;
+	db->fetched = qp->t.req.fetched;
+	hrtimer_start(&qp->window, ns_to_ktime(WINDOW_MIN_NS),
+		      HRTIMER_MODE_REL_SOFT);
 }
 
 void rove_doorbell_settle(struct rove_qp *qp)
@@ -71,14 +88,10 @@ void rove_doorbell_settle(struct rove_qp *qp)
 		if (!rove_env_sq_pending(&qp->t))
 			return;
 		/* It posts as fast as we look: let it, and take what is there. */
-		if (pass == 2) {
-			db->open = true;
-			db->idle = 0;
-			hrtimer_start(&qp->window, ns_to_ktime(WINDOW_NS),
-				      HRTIMER_MODE_REL_SOFT);
-		} else {
+		if (pass == 2)
+			open_window(qp);
+		else
 			rove_tqp_send(&qp->t, ktime_get_ns());
-		}
 	}
 }
 
@@ -112,41 +125,50 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 	rove_qp_lock(qp);
 	if (qp->user && !db->open && qp->t.state == ROVE_TQP_RTS) {
 		db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
-		if (db->in_row >= WINDOW_POSTS && !qp->dead) {
-			db->open = true;
-			db->in_row = 0;
-			db->idle = 0;
-			db->fetched = qp->t.req.fetched;
-			hrtimer_start(&qp->window, ns_to_ktime(WINDOW_NS),
-				      HRTIMER_MODE_REL_SOFT);
-		}
+		if (db->in_row >= WINDOW_POSTS && !qp->dead)
+			open_window(qp);
 	}
 	rove_doorbell_run(qp);
 	rove_qp_unlock(qp);
+}
+
+/* What a tick found decides on the next one, or that there is none. */
+static void adapt(struct rove_doorbell *db, u32 found)
+{
+	if (found > 1) {
+		db->singles = 0;
+		db->interval = WINDOW_MIN_NS;
+	} else if (found) {
+		db->singles++;
+	} else {
+		db->interval *= 2;
+	}
+	db->open = db->singles < WINDOW_SINGLES && db->interval < WINDOW_MAX_NS;
 }
 
 static enum hrtimer_restart window_tick(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
 	struct rove_doorbell *db = &qp->db;
-	bool again;
+	u64 interval = 0;
 
 	rove_count(qp->rdev, SQ_POLL);
 	rove_qp_lock(qp);
 	if (db->open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
 		rove_tqp_send(&qp->t, ktime_get_ns());
-		db->idle = qp->t.req.fetched - db->fetched > 1 ? 0 : db->idle + 1;
+		adapt(db, qp->t.req.fetched - db->fetched);
 		db->fetched = qp->t.req.fetched;
-		db->open = db->idle < WINDOW_IDLE;
 	} else {
 		db->open = false;
 	}
 	rove_doorbell_settle(qp);
-	again = db->open && !hrtimer_is_queued(timer);
+	/* It may have been opened, and the timer started, anew. */
+	if (db->open && !hrtimer_is_queued(timer))
+		interval = db->interval;
 	rove_qp_unlock(qp);
-	if (!again)
+	if (!interval)
 		return HRTIMER_NORESTART;
-	hrtimer_forward_now(timer, ns_to_ktime(WINDOW_NS));
+	hrtimer_forward_now(timer, ns_to_ktime(interval));
 	return HRTIMER_RESTART;
 }
 

@@ -43,7 +43,8 @@ enum rove_qp_deferred {
  * @watched: NEED_WAKEUP is clear
  * @open: the look-again window is open: the timer runs
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
- * @idle: ticks of the window that found next to nothing
+ * @singles: ticks of the window in a row that found one post
+ * @interval: nanoseconds to the next tick
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
  * @fetched: work requests taken at the last tick
@@ -52,7 +53,8 @@ struct rove_doorbell {
 	bool watched;
 	bool open;
 	u8 in_row;
-	u8 idle;
+	u8 singles;
+	u32 interval;
 	u32 msn;
 	u32 cq_prod;
 	u32 fetched;

@@ -392,7 +392,8 @@ static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 {
 	struct rove_requester *req = &t->req;
 	u32 idx = psn_diff(req->psn_next, w->first_psn);
-	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK);
+	/* Asked for again, a piece ends where it ended the first time. */
+	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK - idx % ROVE_READ_CHUNK);
 	struct rove_burst b = {
 		.kind = ROVE_BURST_READ_REQUEST,
 		.first = true,
