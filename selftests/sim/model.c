@@ -248,6 +248,8 @@ static void send_cqe(struct sim_qp *qp, const struct rove_cqe *cqe)
 	if (idx == qp->posted || wr->wr_id != cqe->wr_id)
 		sim_fail(qp, "completion of %llx, not of %llu (%llx)",
 			 (u64)cqe->wr_id, idx, wr->wr_id);
+	if (idx >= qp->posted - (qp->sq_prod - qp->sq_released))
+		sim_fail(qp, "work request %llu completes before its slot is free", idx);
 	if (!failed && qp->sq_error)
 		sim_fail(qp, "work request %llu succeeds after an error", idx);
 	if (!failed && !wr->signaled)

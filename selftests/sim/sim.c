@@ -2,7 +2,8 @@
 /*
  * sim.c - options, scenarios, rounds and verdicts
  *
- *	sim [--scenario NAME] [--seed N|random] [--rounds N] [--scale PERCENT] [-v]
+ *	sim [--scenario NAME] [--seed N|random] [--rounds N] [--scale PERCENT]
+ *	    [--first-failure] [-v]
  *
  * A scenario is run in rounds of their own seeds: a few connections with
  * random limits, some ten thousand work requests, then silence, then a look
@@ -24,7 +25,8 @@ struct stats stats;
 #define PCT(x)	((u32)((x) * 10000))
 static const struct scenario scenarios[] = {
 	{ .name = "vectors", .run = vectors_run },
-	{ .name = "clean", .msgs = 200000, .max_len = 20000, .remark = PCT(5) },
+	{ .name = "directed", .run = directed_run, .max_len = 4096 },
+	{ .name = "clean", .msgs = 100000, .max_len = 20000, .remark = PCT(5) },
 	{ .name = "backpressure", .msgs = 60000, .max_len = 20000,
 	  .eagain = PCT(20), .drain = PCT(0.2) },
 	{ .name = "ipv4", .msgs = 20000, .max_len = 20000, .ip = 4,
@@ -44,7 +46,7 @@ static const struct scenario scenarios[] = {
 	  .drop = PCT(1), .dup = PCT(1), .reorder = PCT(1) },
 	{ .name = "drain", .msgs = 60000, .max_len = 20000, .drain = PCT(2),
 	  .drop = PCT(1), .eagain = PCT(2) },
-	{ .name = "all", .msgs = 500000, .max_len = 20000, .drop = PCT(1),
+	{ .name = "all", .msgs = 1000000, .max_len = 20000, .drop = PCT(1),
 	  .dup = PCT(1), .reorder = PCT(1), .corrupt = PCT(1), .slow = PCT(0.01),
 	  .eagain = PCT(1), .drain = PCT(0.1), .starve = PCT(0.5), .rnr = true,
 	  .remark = PCT(5) },
@@ -57,8 +59,10 @@ static const struct scenario scenarios[] = {
 	{ .name = "errors-loss", .msgs = 100000, .max_len = 8000, .bad = PCT(0.5),
 	  .drop = PCT(2), .dup = PCT(2), .reorder = PCT(2), .corrupt = PCT(1),
 	  .drain = PCT(1), .rnr = true, .finite = true },
-	{ .name = "directed", .run = directed_run, .max_len = 4096 },
-	{ .name = "giant", .run = big_run },
+	{ .name = "giant", .run = big_run, .drop = 20, .reorder = 20,
+	  .no_icrc = true, .max_len = 4096 },
+	{ .name = "giant-psn", .run = big_psn_run, .drop = 20, .reorder = 20,
+	  .no_icrc = true, .max_len = 4096, .by_name = true },
 };
 
 /* ---- messages ---- */
@@ -318,7 +322,7 @@ static void usage(void)
 {
 	u32 i;
 
-	printf("usage: %s [--scenario NAME] [--seed N|random] [--rounds N] [--scale PERCENT] [-v]\nscenarios:",
+	printf("usage: %s [--scenario NAME] [--seed N|random] [--rounds N] [--scale PERCENT] [--first-failure] [-v]\nscenarios:",
 	       program);
 	for (i = 0; i < ARRAY_SIZE(scenarios); i++)
 		printf(" %s", scenarios[i].name);
@@ -330,6 +334,7 @@ int main(int argc, char **argv)
 {
 	u32 rounds = 0, scale = 100, i, n = 0, failed = 0;
 	const char *only = NULL;
+	bool first_failure = false;
 	u64 seed = 1, total = 0;
 	double start = wall();
 
@@ -339,6 +344,10 @@ int main(int argc, char **argv)
 
 		if (!strcmp(arg, "-v")) {
 			sim.verbose = true;
+			continue;
+		}
+		if (!strcmp(arg, "--first-failure")) {
+			first_failure = true;
 			continue;
 		}
 		if (!val)
@@ -360,10 +369,12 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	printf("TAP version 13\n# seed %llu\n", seed);
 	for (i = 0; i < ARRAY_SIZE(scenarios); i++) {
-		if (only && strcmp(only, scenarios[i].name))
+		if (only ? strcmp(only, scenarios[i].name) : scenarios[i].by_name)
 			continue;
 		if (!run_scenario(&scenarios[i], seed, rounds, scale, ++n))
 			failed++;
+		if (failed && first_failure)
+			break;
 		total += stats.wrs;
 	}
 	if (!n)

@@ -59,11 +59,13 @@ struct scenario {
 	u32 drain;		/* go through SQD */
 	u32 bad;		/* post something invalid, pull a key, kill a QP */
 	u8 ip;			/* 4, 6, or 0 for any */
+	bool no_icrc;		/* nothing is corrupted: save the time */
 	bool rnr;		/* SENDs may be posted before their receives */
 	bool wrap;		/* start PSNs just below 2^24 */
 	bool finite;		/* retry_cnt at most 7, so retries can run out */
 	u32 max_len;
 	int (*run)(void);	/* not a random round: returns checks made */
+	bool by_name;		/* long: only when asked for */
 };
 
 /* ---- the round in progress ---- */
@@ -422,6 +424,7 @@ u64 sim_counter(enum rove_counter c);
 int vectors_run(void);
 int directed_run(void);
 int big_run(void);
+int big_psn_run(void);
 bool big_read(struct mr *mr, u64 va, u8 *dst, u32 len);
 bool big_write(struct mr *mr, u64 va, const u8 *src, u32 len);
 

@@ -468,7 +468,7 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		if (wr->flags & ROVE_WR_INLINE || wr->op == ROVE_WR_LOCAL_INV)
 			return;
 		wqe->num_sge = qp->t.max_sge_send + between(1, 60000);
-		wr->expect = S(LOC_QP_OP_ERR) | S(LOC_LEN_ERR);
+		wr->expect = S(LOC_QP_OP_ERR);
 		break;
 	case BAD_INLINE:
 		if (wr->op == ROVE_WR_LOCAL_INV)
