@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A kernel consumer (kmod/rove_ktest.c): two kernel QPs between two links and on
+# one link, every operation, every poll context, posts from interrupts; and then
+# the links go away under it (hazards 17, 29, 57, 58).
+# timeout: 600
+. "$(dirname "$0")/lib.sh"
+
+ko=$here/../build/$(uname -r)/selftests/kmod/rove_ktest.ko
+[[ -f $ko ]] || skip_all "no rove_ktest.ko: make modules ROVE_TEST_MODULES=1"
+extra_cleanup() { rmmod rove_ktest 2>/dev/null; }
+
+# The module's lines since the last call, as test points of ours.
+said=0
+relay() {
+	local line rest="$tmp/said"
+	dmesg | sed -n 's/^.*rove_ktest: //p' > "$rest"
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "${line#ok * - }" ;;
+		"not ok "*) not_ok "${line#not ok * - }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done < <(tail -n +$((said + 1)) "$rest")
+	said=$(wc -l < "$rest")
+}
+no_res() { ! rdma res show "$1" dev "$2" | grep -q rove_ktest; }
+
+topo_pair 1500 && links || bail "two links"
+
+t "the module loads" timeout 500 insmod "$ko" dev_a="$LA" dev_b="$LB" resident=1
+relay
+t "its QPs are in rdma res" eval 'rdma res show qp | grep -q rove_ktest'
+t "link delete under a kernel consumer" timeout 60 rdma link delete "$LA"
+relay
+t "ip link del under a kernel consumer" timeout 60 ip -n "$NSB" link del vb
+wait_for 30 eval '[[ ! -e /sys/class/infiniband/$LB ]]'
+relay
+t "the module unloads" timeout 60 rmmod rove_ktest
+t "rove unloads" timeout 60 rmmod rove
+LA= LB=
+done_testing

@@ -1,0 +1,1066 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * rove_ktest.c - a kernel consumer that tests verbs between two links
+ *
+ *	insmod rove_ktest.ko dev_a=rovea dev_b=roveb [resident=1]
+ *
+ * Runs when loaded and says in TAP, in the kernel log, what it found.  Knows
+ * nothing of rove: any device whose ports have RoCE v2 GIDs will do.
+ *
+ * With resident=1 it then stays connected, with work that cannot complete, until
+ * the devices go away: whoever removes a link under it must not have to wait.
+ *
+ * One thread does everything but completions (struct op, struct end.log_lock)
+ * and the posts that are to come from interrupts.
+ */
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#undef pr_fmt
+#define pr_fmt(fmt) "rove_ktest: " fmt
+
+static char *dev_a = "rovea";
+module_param(dev_a, charp, 0444);
+MODULE_PARM_DESC(dev_a, "RDMA device of one end");
+static char *dev_b = "roveb";
+module_param(dev_b, charp, 0444);
+MODULE_PARM_DESC(dev_b, "RDMA device of the other end");
+static bool resident;
+module_param(resident, bool, 0444);
+MODULE_PARM_DESC(resident, "Stay connected when the tests are done");
+static int wait_secs = 60;
+module_param(wait_secs, int, 0444);
+MODULE_PARM_DESC(wait_secs, "How long to wait for a completion");
+
+#define BUF_SIZE	(512 * 1024)
+#define DEPTH		128
+#define MAX_SGE		4
+#define MAX_INLINE	256
+#define GUARD		0x5a
+
+struct end;
+
+/**
+ * struct op - a work request and what became of it
+ * @cqe: how the completion finds it
+ * @e: whose it is
+ * @seq: how many of this end's sends, or receives, completed before; -1: none yet
+ * @wc: its completion
+ */
+struct op {
+	struct ib_cqe cqe;
+	struct end *e;
+	int seq;
+	struct ib_wc wc;
+};
+
+/**
+ * struct end - one side of a connection
+ * @dev: its device
+ * @pd: allocated with a global rkey
+ * @mr: all memory, every right (atomics are not in the global rkey's)
+ * @cq: of both queues
+ * @qp: the queue pair
+ * @gid: source GID
+ * @gid_index: its index
+ * @src: what is sent from
+ * @dst: what is received to
+ * @log_lock: guards @sends, @recvs and the ops' results
+ * @sends: completed so far
+ * @recvs: completed so far
+ * @events: mask of QP events seen; atomic bit operations
+ * @send: work requests of the send queue
+ * @recv: of the receive queue
+ */
+struct end {
+	struct ib_device *dev;
+	struct ib_pd *pd;
+	struct ib_mr *mr;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	union ib_gid gid;
+	int gid_index;
+	u8 *src;
+	u8 *dst;
+	spinlock_t log_lock;	/* see above */
+	int sends;
+	int recvs;
+	unsigned long events;
+	struct op send[DEPTH * 2];
+	struct op recv[DEPTH * 2];
+};
+
+static struct end *a, *b;
+static enum ib_poll_context poll_ctx;
+static int tests, failures;
+static DEFINE_MUTEX(pair_lock);		/* a, b against a device's removal */
+
+static const char *const ctx_name[] = {
+	[IB_POLL_DIRECT] = "direct",
+	[IB_POLL_SOFTIRQ] = "softirq",
+	[IB_POLL_WORKQUEUE] = "workqueue",
+};
+
+static void point(bool good, const char *what)
+{
+	failures += !good;
+	pr_info("%sok %d - %s: %s\n", good ? "" : "not ", ++tests,
+		ctx_name[poll_ctx], what);
+}
+
+/* --- completions --------------------------------------------------------- */
+
+static void log_op(struct op *op, struct ib_wc *wc, int *count)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&op->e->log_lock, flags);
+	if (op->seq >= 0)
+		pr_info("# a second completion of one work request\n");
+	op->seq = (*count)++;
+	op->wc = *wc;
+	spin_unlock_irqrestore(&op->e->log_lock, flags);
+}
+
+static void send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct op *op = container_of(wc->wr_cqe, struct op, cqe);
+
+	log_op(op, wc, &op->e->sends);
+}
+
+static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct op *op = container_of(wc->wr_cqe, struct op, cqe);
+
+	log_op(op, wc, &op->e->recvs);
+}
+
+static void qp_event(struct ib_event *ev, void *ctx)
+{
+	struct end *e = ctx;
+
+	set_bit(ev->event, &e->events);
+}
+
+static void poll_direct(struct end *e)
+{
+	if (e && e->cq && poll_ctx == IB_POLL_DIRECT)
+		ib_process_cq_direct(e->cq, -1);
+}
+
+static bool done_by(const int *count, int want, int secs)
+{
+	unsigned long end = jiffies + secs * HZ;
+
+	while (READ_ONCE(*count) < want) {
+		if (time_after(jiffies, end))
+			return false;
+		poll_direct(a);
+		poll_direct(b);
+		usleep_range(50, 100);
+	}
+	return true;
+}
+
+static bool wait_done(const int *count, int want)
+{
+	if (done_by(count, want, wait_secs))
+		return true;
+	pr_info("# %d completions, %d expected\n", *count, want);
+	return false;
+}
+
+static bool wait_event_bit(struct end *e, enum ib_event_type type)
+{
+	unsigned long end = jiffies + wait_secs * HZ;
+
+	while (!test_bit(type, &e->events)) {
+		if (time_after(jiffies, end)) {
+			pr_info("# no event %d\n", type);
+			return false;
+		}
+		usleep_range(100, 200);
+	}
+	return true;
+}
+
+/* --- a connection ----------------------------------------------------------- */
+
+static int find_gid(struct end *e, bool ipv6)
+{
+	const struct ib_gid_attr *attr;
+	int i;
+
+	for (i = 0; i < 32; i++) {
+		const struct in6_addr *addr;
+		bool fits;
+
+		attr = rdma_get_gid_attr(e->dev, 1, i);
+		if (IS_ERR(attr))
+			continue;
+		addr = (const struct in6_addr *)attr->gid.raw;
+		fits = attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
+		       ipv6_addr_v4mapped(addr) == !ipv6 &&
+		       !(ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL);
+		e->gid = attr->gid;
+		e->gid_index = i;
+		rdma_put_gid_attr(attr);
+		if (fits)
+			return 0;
+	}
+	pr_info("# %s has no such GID\n", dev_name(&e->dev->dev));
+	return -ENOENT;
+}
+
+static void end_close(struct end *e)
+{
+	if (!e)
+		return;
+	if (e->qp)
+		ib_destroy_qp(e->qp);
+	if (e->cq)
+		ib_free_cq(e->cq);
+	if (e->mr)
+		e->dev->ops.dereg_mr(e->mr, NULL);
+	if (e->pd)
+		ib_dealloc_pd(e->pd);
+	kfree(e->src);
+	kfree(e->dst);
+	kvfree(e);
+}
+
+static struct end *end_open(struct ib_device *dev, bool ipv6)
+{
+	struct ib_qp_init_attr init = {
+		.event_handler = qp_event,
+		.cap = {
+			.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = MAX_SGE,
+			.max_recv_sge = MAX_SGE,
+			.max_inline_data = MAX_INLINE,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	struct end *e = kvzalloc(sizeof(*e), GFP_KERNEL);
+	int err = -ENOMEM;
+	int i;
+
+	if (!e)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&e->log_lock);
+	e->dev = dev;
+	e->src = kzalloc(BUF_SIZE, GFP_KERNEL);
+	e->dst = kzalloc(BUF_SIZE, GFP_KERNEL);
+	if (!e->src || !e->dst)
+		goto err;
+	for (i = 0; i < DEPTH * 2; i++) {
+		e->send[i] = (struct op) { { send_done }, e, -1 };
+		e->recv[i] = (struct op) { { recv_done }, e, -1 };
+	}
+	err = find_gid(e, ipv6);
+	if (err)
+		goto err;
+	e->pd = ib_alloc_pd(dev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	if (IS_ERR(e->pd)) {
+		err = PTR_ERR(e->pd);
+		e->pd = NULL;
+		goto err;
+	}
+	e->mr = dev->ops.get_dma_mr(e->pd, IB_ACCESS_LOCAL_WRITE |
+				    IB_ACCESS_REMOTE_READ |
+				    IB_ACCESS_REMOTE_WRITE |
+				    IB_ACCESS_REMOTE_ATOMIC);
+	if (IS_ERR(e->mr)) {
+		err = PTR_ERR(e->mr);
+		e->mr = NULL;
+		goto err;
+	}
+	e->cq = ib_alloc_cq(dev, e, DEPTH * 2 + 2, 0, poll_ctx);
+	if (IS_ERR(e->cq)) {
+		err = PTR_ERR(e->cq);
+		e->cq = NULL;
+		goto err;
+	}
+	init.send_cq = e->cq;
+	init.recv_cq = e->cq;
+	init.qp_context = e;
+	e->qp = ib_create_qp(e->pd, &init);
+	if (IS_ERR(e->qp)) {
+		err = PTR_ERR(e->qp);
+		e->qp = NULL;
+		goto err;
+	}
+	return e;
+err:
+	end_close(e);
+	return ERR_PTR(err);
+}
+
+static int end_connect(struct end *e, const struct end *peer)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IB_ACCESS_REMOTE_READ |
+				   IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_ATOMIC,
+	};
+	int err;
+
+	err = ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+			   IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	if (err)
+		return err;
+	attr = (struct ib_qp_attr) {
+		.qp_state = IB_QPS_RTR,
+		.path_mtu = IB_MTU_1024,
+		.dest_qp_num = peer->qp->qp_num,
+		.rq_psn = 0xffff00,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+	};
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_grh(&attr.ah_attr, NULL, 0, e->gid_index, 64, 0);
+	rdma_ah_set_dgid_raw(&attr.ah_attr, (void *)peer->gid.raw);
+	rdma_ah_set_port_num(&attr.ah_attr, 1);
+	err = ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_AV |
+			   IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			   IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	if (err)
+		return err;
+	attr = (struct ib_qp_attr) {
+		.qp_state = IB_QPS_RTS,
+		.timeout = 15,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.sq_psn = 0xffff00,
+		.max_rd_atomic = 4,
+	};
+	return ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
+			    IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+			    IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void pair_close(void)
+{
+	mutex_lock(&pair_lock);
+	end_close(a);
+	end_close(b);
+	a = NULL;
+	b = NULL;
+	mutex_unlock(&pair_lock);
+}
+
+static bool pair_open(struct ib_device *da, struct ib_device *db, bool ipv6)
+{
+	int err;
+
+	mutex_lock(&pair_lock);
+	a = end_open(da, ipv6);
+	if (IS_ERR(a)) {
+		err = PTR_ERR(a);
+		a = NULL;
+		goto err;
+	}
+	b = end_open(db, ipv6);
+	if (IS_ERR(b)) {
+		err = PTR_ERR(b);
+		b = NULL;
+		goto err;
+	}
+	err = end_connect(a, b) ?: end_connect(b, a);
+	if (err)
+		goto err;
+	mutex_unlock(&pair_lock);
+	return true;
+err:
+	mutex_unlock(&pair_lock);
+	pr_info("# set-up failed: %d\n", err);
+	pair_close();
+	return false;
+}
+
+/* --- work requests ------------------------------------------------------------ */
+
+static u64 dma(struct end *e, void *p)
+{
+	/* no IOMMU: these are virtual addresses, nothing to be unmapped */
+	return ib_dma_map_single(e->dev, p, 1, DMA_BIDIRECTIONAL);
+}
+
+/* Cut @len bytes at @p into @n pieces, the second of them empty. */
+static int cut(struct end *e, struct ib_sge *sge, int n, u8 *p, u32 len)
+{
+	u32 left = len;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		u32 piece = i == n - 1 ? left : i == 1 ? 0 : left / 3;
+
+		sge[i] = (struct ib_sge) {
+			.addr = dma(e, p + len - left),
+			.length = piece,
+			.lkey = e->pd->local_dma_lkey,
+		};
+		left -= piece;
+	}
+	return n;
+}
+
+static int post_recv(struct end *e, struct op *op, u8 *p, u32 len, int n)
+{
+	struct ib_sge sge[MAX_SGE];
+	struct ib_recv_wr wr = {
+		.wr_cqe = &op->cqe,
+		.sg_list = sge,
+		.num_sge = cut(e, sge, n, p, len),
+	};
+
+	op->seq = -1;
+	return ib_post_recv(e->qp, &wr, NULL);
+}
+
+static int post_send(struct end *e, struct op *op, enum ib_wr_opcode opcode,
+		     u8 *p, u32 len, int n, int flags, void *remote)
+{
+	struct end *peer = e == a ? b : a;
+	struct ib_sge sge[MAX_SGE];
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &op->cqe,
+			.sg_list = sge,
+			.num_sge = cut(e, sge, n, p, len),
+			.opcode = opcode,
+			.send_flags = flags | IB_SEND_SIGNALED,
+			.ex.imm_data = cpu_to_be32(0xcafe0000 | len),
+		},
+		.remote_addr = remote ? dma(peer, remote) : 0,
+		.rkey = peer->pd->unsafe_global_rkey,
+	};
+
+	op->seq = -1;
+	return ib_post_send(e->qp, &wr.wr, NULL);
+}
+
+static u8 pattern(u32 i, u32 seed)
+{
+	return i * 7 + (i >> 8) * 13 + seed;
+}
+
+static void fill(u8 *p, u32 len, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		p[i] = pattern(i, seed);
+}
+
+static bool check(const u8 *p, u32 len, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++) {
+		if (p[i] == pattern(i, seed))
+			continue;
+		pr_info("# byte %u of %u is %#x, not %#x\n", i, len, p[i],
+			pattern(i, seed));
+		return false;
+	}
+	if (p[len] == GUARD)
+		return true;
+	pr_info("# byte %u, behind the end, was written\n", len);
+	return false;
+}
+
+static bool is_wc(const struct op *op, enum ib_wc_status status,
+		  enum ib_wc_opcode opcode, struct end *e)
+{
+	if (op->seq >= 0 && op->wc.status == status && op->wc.qp == e->qp &&
+	    (status || op->wc.opcode == opcode))
+		return true;
+	pr_info("# completion %d: status %d (%d), opcode %d (%d)\n", op->seq,
+		op->wc.status, status, op->wc.opcode, opcode);
+	return false;
+}
+
+/* --- the tests --------------------------------------------------------------- */
+
+static const u32 sizes[] = { 0, 1, 3, 1000, 1024, 1025, 4096, 70001, BUF_SIZE - 8 };
+static u32 seed;
+
+static bool send_one(struct end *e, u32 len, enum ib_wr_opcode opcode, int n,
+		     int flags)
+{
+	struct end *peer = e == a ? b : a;
+	bool write = opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+	struct op *s = &e->send[0], *r = &peer->recv[0];
+	bool imm = write || opcode == IB_WR_SEND_WITH_IMM;
+	int sends = e->sends, recvs = peer->recvs;
+
+	fill(e->src, len, ++seed);
+	memset(peer->dst, GUARD, BUF_SIZE);
+	if (post_recv(peer, r, peer->dst, write ? 0 : len + 8, n) ||
+	    post_send(e, s, opcode, e->src, len, n, flags,
+		      write ? peer->dst : NULL))
+		return false;
+	/* with inline data the memory is the caller's again at once */
+	if (flags & IB_SEND_INLINE)
+		memset(e->src, 0, len);
+	if (!wait_done(&peer->recvs, recvs + 1) || !wait_done(&e->sends, sends + 1))
+		return false;
+	if (!is_wc(s, IB_WC_SUCCESS, write ? IB_WC_RDMA_WRITE : IB_WC_SEND, e) ||
+	    !is_wc(r, IB_WC_SUCCESS, write ? IB_WC_RECV_RDMA_WITH_IMM :
+					     IB_WC_RECV, peer))
+		return false;
+	if (r->wc.byte_len != len || !!(r->wc.wc_flags & IB_WC_WITH_IMM) != imm ||
+	    (imm && r->wc.ex.imm_data != cpu_to_be32(0xcafe0000 | len))) {
+		pr_info("# %u bytes (%u), flags %#x, immediate %#x\n",
+			r->wc.byte_len, len, r->wc.wc_flags,
+			be32_to_cpu(r->wc.ex.imm_data));
+		return false;
+	}
+	return check(peer->dst, len, seed);
+}
+
+static bool sends(enum ib_wr_opcode opcode, int n, int flags, u32 max)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes) && sizes[i] <= max; i++) {
+		if (!send_one(a, sizes[i], opcode, n, flags) ||
+		    !send_one(b, sizes[i], opcode, n, flags)) {
+			pr_info("# at %u bytes\n", sizes[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool rdma_one(u32 len, enum ib_wr_opcode opcode)
+{
+	bool read = opcode == IB_WR_RDMA_READ;
+	struct op *s = &a->send[0];
+	int sends = a->sends;
+	u8 *from = read ? b->src : a->src;
+	u8 *to = read ? a->dst : b->dst;
+
+	fill(from, len, ++seed);
+	memset(to, GUARD, BUF_SIZE);
+	if (post_send(a, s, opcode, read ? to : from, len, 3, 0,
+		      read ? from : to) ||
+	    !wait_done(&a->sends, sends + 1))
+		return false;
+	return is_wc(s, IB_WC_SUCCESS, read ? IB_WC_RDMA_READ : IB_WC_RDMA_WRITE,
+		     a) && check(to, len, seed);
+}
+
+static bool rdmas(enum ib_wr_opcode opcode)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		if (!rdma_one(sizes[i], opcode)) {
+			pr_info("# at %u bytes\n", sizes[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool atomic_one(enum ib_wr_opcode opcode, u64 compare_add, u64 swap,
+		       u64 want)
+{
+	u64 *target = (u64 *)b->dst, *result = (u64 *)a->dst;
+	struct op *s = &a->send[0];
+	u64 before = *target;
+	struct ib_sge sge = {
+		.addr = dma(a, result),
+		.length = sizeof(*result),
+		.lkey = a->mr->lkey,
+	};
+	struct ib_atomic_wr wr = {
+		.wr = {
+			.wr_cqe = &s->cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = dma(b, target),
+		.compare_add = compare_add,
+		.swap = swap,
+		.rkey = b->mr->rkey,
+	};
+	int sends = a->sends;
+
+	*result = ~0ULL;
+	s->seq = -1;
+	if (ib_post_send(a->qp, &wr.wr, NULL) || !wait_done(&a->sends, sends + 1))
+		return false;
+	if (*result != before || *target != want) {
+		pr_info("# was %#llx, returned %#llx, is %#llx, not %#llx\n",
+			before, *result, *target, want);
+		return false;
+	}
+	return is_wc(s, IB_WC_SUCCESS, opcode == IB_WR_ATOMIC_CMP_AND_SWP ?
+		     IB_WC_COMP_SWAP : IB_WC_FETCH_ADD, a);
+}
+
+static bool atomics(void)
+{
+	*(u64 *)b->dst = 5;
+	return atomic_one(IB_WR_ATOMIC_CMP_AND_SWP, 5, 77, 77) &&
+	       atomic_one(IB_WR_ATOMIC_CMP_AND_SWP, 5, 99, 77) &&
+	       atomic_one(IB_WR_ATOMIC_FETCH_AND_ADD, 3, 0, 80) &&
+	       atomic_one(IB_WR_ATOMIC_FETCH_AND_ADD, -81ULL, 0, -1ULL);
+}
+
+/* A list in one call; only the last is signalled when @quiet. */
+static bool list(int n, bool quiet)
+{
+	int i, sends = a->sends, recvs = b->recvs;
+	struct ib_send_wr *wr;
+	struct ib_sge *sge;
+	bool good = false;
+
+	wr = kcalloc(n, sizeof(*wr), GFP_KERNEL);
+	sge = kcalloc(n, sizeof(*sge), GFP_KERNEL);
+	if (!wr || !sge)
+		goto out;
+	memset(b->dst, GUARD, BUF_SIZE);
+	fill(a->src, n * 1500, ++seed);
+	for (i = 0; i < n; i++) {
+		a->send[i].seq = -1;
+		if (post_recv(b, &b->recv[i], b->dst + i * 1500, 1500, 2))
+			goto out;
+		sge[i] = (struct ib_sge) {
+			.addr = dma(a, a->src + i * 1500),
+			.length = 1500,
+			.lkey = a->pd->local_dma_lkey,
+		};
+		wr[i] = (struct ib_send_wr) {
+			.next = i == n - 1 ? NULL : &wr[i + 1],
+			.wr_cqe = &a->send[i].cqe,
+			.sg_list = &sge[i],
+			.num_sge = 1,
+			.opcode = IB_WR_SEND,
+			.send_flags = quiet && i < n - 1 ? 0 : IB_SEND_SIGNALED,
+		};
+	}
+	if (ib_post_send(a->qp, wr, NULL) ||
+	    !wait_done(&b->recvs, recvs + n) ||
+	    !wait_done(&a->sends, sends + (quiet ? 1 : n)) ||
+	    !check(b->dst, n * 1500, seed))
+		goto out;
+	for (i = 0; i < n; i++) {
+		int want = quiet ? (i < n - 1 ? -1 : sends) : sends + i;
+
+		if (a->send[i].seq != want || b->recv[i].seq != recvs + i) {
+			pr_info("# %d: send completed as %d (%d), receive as %d (%d)\n",
+				i, a->send[i].seq, want, b->recv[i].seq,
+				recvs + i);
+			goto out;
+		}
+	}
+	good = true;
+out:
+	kfree(wr);
+	kfree(sge);
+	return good;
+}
+
+static bool refused(void)
+{
+	struct ib_sge sge[MAX_SGE + 1] = {};
+	struct ib_send_wr wr[2] = {
+		{
+			.next = &wr[1],
+			.wr_cqe = &a->send[0].cqe,
+			.opcode = IB_WR_SEND,
+			.send_flags = IB_SEND_SIGNALED,
+		}, {
+			.wr_cqe = &a->send[1].cqe,
+			.opcode = IB_WR_SEND,
+			.sg_list = sge,
+			.num_sge = MAX_SGE + 1,
+		},
+	};
+	struct ib_recv_wr rwr = {
+		.wr_cqe = &a->recv[0].cqe,
+		.sg_list = sge,
+		.num_sge = MAX_SGE + 1,
+	};
+	int sends = a->sends, recvs = b->recvs;
+	const struct ib_send_wr *bad = NULL;
+	const struct ib_recv_wr *rbad = NULL;
+
+	/* all before the bad one are posted */
+	a->send[0].seq = -1;
+	if (post_recv(b, &b->recv[0], b->dst, 8, 1) ||
+	    ib_post_send(a->qp, wr, &bad) != -EINVAL || bad != &wr[1] ||
+	    !wait_done(&a->sends, sends + 1) || !wait_done(&b->recvs, recvs + 1))
+		return false;
+	if (ib_post_recv(a->qp, &rwr, &rbad) != -EINVAL || rbad != &rwr)
+		return false;
+	wr[1].num_sge = 0;
+	wr[1].opcode = 200;
+	bad = NULL;
+	return ib_post_send(a->qp, &wr[1], &bad) && bad == &wr[1];
+}
+
+/* The receive queue takes its depth and no more, and then works. */
+static bool full(void)
+{
+	int i, recvs = b->recvs, sends = a->sends;
+	int depth = 0;
+
+	while (depth < DEPTH * 2 &&
+	       !post_recv(b, &b->recv[depth], b->dst + depth, 1, 1))
+		depth++;
+	if (depth < DEPTH || depth == DEPTH * 2) {
+		pr_info("# took %d receives\n", depth);
+		return false;
+	}
+	fill(a->src, depth, ++seed);
+	memset(b->dst, GUARD, depth + 1);
+	for (i = 0; i < depth; i++) {
+		if (i >= DEPTH && !wait_done(&a->sends, sends + i - DEPTH + 1))
+			return false;
+		if (post_send(a, &a->send[i], IB_WR_SEND, a->src + i, 1, 1, 0,
+			      NULL))
+			return false;
+	}
+	return wait_done(&b->recvs, recvs + depth) &&
+	       wait_done(&a->sends, sends + depth) && check(b->dst, depth, seed);
+}
+
+/* Posting from where one may not sleep. */
+static int posted;
+
+static void post_some(void)
+{
+	int i, err;
+
+	for (i = 0; i < 8; i++) {
+		err = post_recv(b, &b->recv[i], b->dst + i * 3000, 3000, 2) ?:
+		      post_send(a, &a->send[i], IB_WR_SEND, a->src + i * 3000,
+				3000, 2, 0, NULL);
+		if (err)
+			break;
+	}
+	/* pairs with the acquire in context() */
+	smp_store_release(&posted, err ?: 1);
+}
+
+static void post_in_irq(struct irq_work *work)
+{
+	post_some();
+}
+
+static void post_in_softirq(struct tasklet_struct *t)
+{
+	post_some();
+}
+
+static bool context(int which)
+{
+	int i, sends = a->sends, recvs = b->recvs;
+	DEFINE_SPINLOCK(lock);
+	unsigned long flags;
+	struct tasklet_struct tasklet;
+	struct irq_work irq;
+
+	fill(a->src, 24000, ++seed);
+	memset(b->dst, GUARD, 24001);
+	posted = 0;
+	switch (which) {
+	case 0:
+		spin_lock_irqsave(&lock, flags);
+		post_some();
+		spin_unlock_irqrestore(&lock, flags);
+		break;
+	case 1:
+		tasklet_setup(&tasklet, post_in_softirq);
+		tasklet_schedule(&tasklet);
+		tasklet_kill(&tasklet);
+		break;
+	default:
+		init_irq_work(&irq, post_in_irq);
+		irq_work_queue(&irq);
+		irq_work_sync(&irq);
+	}
+	/* pairs with the release in post_some() */
+	if (smp_load_acquire(&posted) != 1 || !wait_done(&b->recvs, recvs + 8) ||
+	    !wait_done(&a->sends, sends + 8))
+		return false;
+	for (i = 0; i < 8; i++)
+		if (!is_wc(&a->send[i], IB_WC_SUCCESS, IB_WC_SEND, a) ||
+		    !is_wc(&b->recv[i], IB_WC_SUCCESS, IB_WC_RECV, b) ||
+		    a->send[i].seq != sends + i || b->recv[i].seq != recvs + i)
+			return false;
+	return check(b->dst, 24000, seed);
+}
+
+static bool qp_state_is(struct end *e, enum ib_qp_state want)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	int err = ib_query_qp(e->qp, &attr, IB_QP_STATE, &init);
+
+	if (!err && attr.qp_state == want)
+		return true;
+	pr_info("# query_qp: %d, state %d (%d)\n", err, attr.qp_state, want);
+	return false;
+}
+
+/* A WRITE with a wrong key between good ones; ends the connection. */
+static bool bad_rkey(void)
+{
+	int i, sends = a->sends, recvs = b->recvs;
+	struct ib_sge sge = {
+		.addr = dma(a, a->src),
+		.length = 100,
+		.lkey = a->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr[3];
+
+	for (i = 0; i < 4; i++)
+		if (post_recv(b, &b->recv[i], b->dst, 100, 1))
+			return false;
+	for (i = 0; i < 3; i++) {
+		a->send[i].seq = -1;
+		wr[i] = (struct ib_rdma_wr) {
+			.wr = {
+				.next = i == 2 ? NULL : &wr[i + 1].wr,
+				.wr_cqe = &a->send[i].cqe,
+				.sg_list = &sge,
+				.num_sge = 1,
+				.opcode = IB_WR_RDMA_WRITE,
+				.send_flags = IB_SEND_SIGNALED,
+			},
+			.remote_addr = dma(b, b->dst),
+			.rkey = b->mr->rkey ^ (i == 1 ? 1 : 0),
+		};
+	}
+	if (ib_post_send(a->qp, &wr[0].wr, NULL) ||
+	    !wait_done(&a->sends, sends + 3) || !wait_done(&b->recvs, recvs + 4))
+		return false;
+	for (i = 0; i < 4; i++)
+		if (!is_wc(&b->recv[i], IB_WC_WR_FLUSH_ERR, 0, b))
+			return false;
+	return is_wc(&a->send[0], IB_WC_SUCCESS, IB_WC_RDMA_WRITE, a) &&
+	       is_wc(&a->send[1], IB_WC_REM_ACCESS_ERR, 0, a) &&
+	       is_wc(&a->send[2], IB_WC_WR_FLUSH_ERR, 0, a) &&
+	       a->send[0].seq < a->send[1].seq &&
+	       a->send[1].seq < a->send[2].seq &&
+	       wait_event_bit(b, IB_EVENT_QP_ACCESS_ERR) &&
+	       qp_state_is(a, IB_QPS_ERR) && qp_state_is(b, IB_QPS_ERR);
+}
+
+/* What is posted to a dead QP is flushed, from interrupts too. */
+static bool flushed(void)
+{
+	int i, sends = a->sends, recvs = b->recvs;
+
+	posted = 0;
+	local_irq_disable();
+	post_some();
+	local_irq_enable();
+	if (posted != 1 || !wait_done(&a->sends, sends + 8) ||
+	    !wait_done(&b->recvs, recvs + 8))
+		return false;
+	for (i = 0; i < 8; i++)
+		if (!is_wc(&a->send[i], IB_WC_WR_FLUSH_ERR, 0, a) ||
+		    !is_wc(&b->recv[i], IB_WC_WR_FLUSH_ERR, 0, b))
+			return false;
+	return true;
+}
+
+/* Sends that wait for a receive; drained, none is missing. */
+static bool drain(void)
+{
+	int i, sends = a->sends, recvs = a->recvs;
+
+	for (i = 0; i < 16; i++)
+		if (post_send(a, &a->send[i], IB_WR_SEND, a->src, 5000, 1, 0,
+			      NULL) ||
+		    post_recv(a, &a->recv[i], a->dst, 5000, 1))
+			return false;
+	ib_drain_qp(a->qp);
+	if (a->sends != sends + 16 || a->recvs != recvs + 16) {
+		pr_info("# drained with %d and %d of 16 completions\n",
+			a->sends - sends, a->recvs - recvs);
+		return false;
+	}
+	for (i = 0; i < 16; i++)
+		if (!is_wc(&a->send[i], IB_WC_WR_FLUSH_ERR, 0, a) ||
+		    !is_wc(&a->recv[i], IB_WC_WR_FLUSH_ERR, 0, a) ||
+		    a->send[i].seq != sends + i || a->recv[i].seq != recvs + i)
+			return false;
+	ib_drain_qp(b->qp);
+	return true;
+}
+
+/* Work in both directions, and destroyed in the middle of it. */
+static bool destroy_busy(void)
+{
+	int i;
+
+	for (i = 0; i < 32; i++) {
+		post_recv(b, &b->recv[i], b->dst, BUF_SIZE / 2, 1);
+		post_send(a, &a->send[i], IB_WR_SEND, a->src, BUF_SIZE / 2, 1,
+			  0, NULL);
+		post_send(b, &b->send[i], IB_WR_RDMA_WRITE, b->src,
+			  BUF_SIZE / 2, 1, 0, a->dst);
+	}
+	ib_destroy_qp(b->qp);
+	b->qp = NULL;
+	ib_destroy_qp(a->qp);
+	a->qp = NULL;
+	return true;
+}
+
+static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
+{
+	if (!pair_open(da, db, ipv6)) {
+		point(false, "set-up");
+		return;
+	}
+	point(sends(IB_WR_SEND, 1, 0, BUF_SIZE), "SEND");
+	point(sends(IB_WR_SEND, MAX_SGE, 0, BUF_SIZE), "SEND, several SGEs");
+	point(sends(IB_WR_SEND_WITH_IMM, 2, IB_SEND_SOLICITED, BUF_SIZE),
+	      "SEND with immediate");
+	point(sends(IB_WR_SEND, 3, IB_SEND_INLINE, 4), "SEND inline");
+	point(sends(IB_WR_RDMA_WRITE_WITH_IMM, 2, 0, BUF_SIZE),
+	      "WRITE with immediate");
+	point(rdmas(IB_WR_RDMA_WRITE), "WRITE");
+	point(rdmas(IB_WR_RDMA_READ), "READ");
+	point(atomics(), "CMP_AND_SWP, FETCH_AND_ADD");
+	point(list(DEPTH, false), "a list, completions in order");
+	point(list(DEPTH, true), "a list, the last one signalled");
+	point(refused(), "bad work requests are refused, those before them sent");
+	point(full(), "a full receive queue");
+	point(context(0), "posted with interrupts off");
+	point(context(1), "posted from a softirq");
+	point(context(2), "posted from a hard interrupt");
+	point(bad_rkey(), "a wrong rkey: error, flush, event, in order");
+	point(flushed(), "posted to QPs in the error state");
+	pair_close();
+
+	if (!pair_open(da, db, ipv6)) {
+		point(false, "set-up for draining");
+		return;
+	}
+	point(drain(), "ib_drain_qp");
+	pair_close();
+
+	if (!pair_open(da, db, ipv6)) {
+		point(false, "set-up for destroying");
+		return;
+	}
+	point(destroy_busy(), "destroyed while busy");
+	pair_close();
+}
+
+/* --- as a client of the RDMA core ------------------------------------------------ */
+
+static int ktest_add(struct ib_device *dev)
+{
+	return 0;
+}
+
+static void ktest_remove(struct ib_device *dev, void *data)
+{
+	struct end **e;
+	int want;
+
+	mutex_lock(&pair_lock);
+	for (e = &a; e; e = e == &a ? &b : NULL) {
+		if (!*e || (*e)->dev != dev)
+			continue;
+		ib_drain_qp((*e)->qp);
+		want = e == &a ? 4 : 0;
+		pr_info("%sok %d - %s: drained when its device went away\n",
+			(*e)->sends == want && (*e)->recvs == want ? "" : "not ",
+			++tests, dev_name(&dev->dev));
+		end_close(*e);
+		*e = NULL;
+	}
+	mutex_unlock(&pair_lock);
+}
+
+static struct ib_client client = {
+	.name = "rove_ktest",
+	.add = ktest_add,
+	.remove = ktest_remove,
+};
+
+/* Nobody receives what the other sends: four and four are left to be flushed. */
+static bool reside(struct ib_device *da, struct ib_device *db)
+{
+	int i;
+
+	poll_ctx = IB_POLL_WORKQUEUE;
+	if (!pair_open(da, db, false))
+		return false;
+	for (i = 0; i < 4; i++)
+		if (post_send(a, &a->send[i], IB_WR_SEND, a->src, 3000, 1, 0,
+			      NULL) ||
+		    post_recv(a, &a->recv[i], a->dst, 3000, 1))
+			return false;
+	return true;
+}
+
+static int __init ktest_init(void)
+{
+	static const enum ib_poll_context contexts[] = {
+		IB_POLL_DIRECT, IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE,
+	};
+	struct ib_device *da, *db;
+	int err, i;
+
+	err = ib_register_client(&client);
+	if (err)
+		return err;
+	da = ib_device_get_by_name(dev_a, RDMA_DRIVER_UNKNOWN);
+	db = ib_device_get_by_name(dev_b, RDMA_DRIVER_UNKNOWN);
+	if (da && db) {
+		for (i = 0; i < ARRAY_SIZE(contexts); i++) {
+			poll_ctx = contexts[i];
+			run(da, db, poll_ctx == IB_POLL_SOFTIRQ);
+		}
+		/* the same, a link with itself */
+		if (da != db)
+			run(da, da, false);
+		if (resident)
+			point(reside(da, db), "stays connected");
+	} else {
+		poll_ctx = IB_POLL_DIRECT;
+		point(false, "both devices are there");
+	}
+	if (da)
+		ib_device_put(da);
+	if (db)
+		ib_device_put(db);
+	pr_info("done: %d of %d failed\n", failures, tests);
+	return 0;
+}
+module_init(ktest_init);
+
+static void __exit ktest_exit(void)
+{
+	ib_unregister_client(&client);
+}
+module_exit(ktest_exit);
+
+MODULE_DESCRIPTION("Verbs between two kernel queue pairs: a test");
+MODULE_LICENSE("Dual BSD/GPL");
