@@ -80,24 +80,29 @@ nA() { inns "$NSA" "$@"; }
 nB() { inns "$NSB" "$@"; }
 nM() { inns "$NSM" "$@"; }
 
+# Take links, devices and namespaces away; a new topo_... may follow.
+topo_del() {
+	local ns v
+	[[ $LA ]] && rdma link delete "$LA" 2>/dev/null
+	[[ $LB ]] && rdma link delete "$LB" 2>/dev/null
+	nA ip link del va 2>/dev/null
+	for ns in $NSA $NSB $NSM; do ip netns del "$ns" 2>/dev/null; done
+	if [[ $FLAT ]]; then
+		for v in -4 -6; do
+			ip $v rule add pref 0 lookup local
+			for ns in 5 6 10 11 100; do ip $v rule del pref $ns; done
+		done 2>/dev/null
+	fi
+	NSA= NSB= NSM= LA= LB= FLAT=
+}
+
 cleanup() {
 	local job
 	trap - EXIT
 	for job in $(jobs -p); do kill -9 "$job" 2>/dev/null; done
 	wait 2>/dev/null
-	[[ $LA ]] && rdma link delete "$LA" 2>/dev/null
-	[[ $LB ]] && rdma link delete "$LB" 2>/dev/null
-	nA ip link del va 2>/dev/null
-	local ns
-	for ns in $NSA $NSB $NSM; do ip netns del "$ns" 2>/dev/null; done
-	if [[ $FLAT ]]; then
-		ip rule del pref 10 2>/dev/null; ip rule del pref 11 2>/dev/null
-		ip rule add pref 0 lookup local 2>/dev/null; ip rule del pref 100 2>/dev/null
-		ip -6 rule del pref 10 2>/dev/null; ip -6 rule del pref 11 2>/dev/null
-		ip -6 rule add pref 0 lookup local 2>/dev/null; ip -6 rule del pref 100 2>/dev/null
-		for ns in 5 6; do ip rule del pref $ns; ip -6 rule del pref $ns; done 2>/dev/null
-	fi
 	if declare -F extra_cleanup > /dev/null; then extra_cleanup; fi
+	topo_del
 	rm -rf "$tmp"
 }
 trap cleanup EXIT

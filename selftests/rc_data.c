@@ -3,7 +3,8 @@
  * Two ends exchange patterned data by every RC operation and check every byte
  * and every completion.  Plain libibverbs: either end may be any device.
  *
- *	rc_data -d DEV -g GID-INDEX [-p PORT] [-m MTU] [-e] [-t CASE,...] [SERVER]
+ *	rc_data -d DEV -g GID-INDEX [-p PORT] [-m MTU] [-S MAX-SIZE] [-e]
+ *		[-T TIMEOUT] [-t CASE,...] [SERVER]
  *
  * Both ends walk through the same cases in step over a TCP connection; each
  * case runs on a QP of its own, first with the client as the requester, then
@@ -53,6 +54,7 @@ static uint8_t *buf;
 static int sock, gid_index, use_events;
 static int opt_timeout = 14;
 static uint32_t want_mtu = 1024;
+static uint32_t max_size = 1048576;
 static bool is_client;
 
 /* What each case has for itself. */
@@ -203,7 +205,7 @@ static uint32_t size_of(int k)
 	const uint32_t s[NSIZES] = { 0, 1, 2, 3, 4, 5, 8, 63, 64, mtu - 1, mtu, mtu + 1,
 		2 * mtu - 3, 2 * mtu, 3 * mtu + 1, 65535, 65536, 200001, 1048576 };
 
-	return s[k];
+	return s[k] <= max_size ? s[k] : max_size - k;
 }
 
 static uint32_t slot(int k)
@@ -1310,7 +1312,7 @@ int main(int argc, char **argv)
 	const char *dev = NULL, *port = "18515", *only = NULL;
 	int c, failed = 0;
 
-	while ((c = getopt(argc, argv, "d:g:p:m:t:T:e")) != -1)
+	while ((c = getopt(argc, argv, "d:g:p:m:t:T:S:e")) != -1)
 		switch (c) {
 		case 'd': dev = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
@@ -1318,6 +1320,7 @@ int main(int argc, char **argv)
 		case 'm': want_mtu = atoi(optarg); break;
 		case 't': only = optarg; break;
 		case 'T': opt_timeout = atoi(optarg); break;
+		case 'S': max_size = atoi(optarg); break;
 		case 'e': use_events = 1; break;
 		default: return 2;
 		}

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0
+# Which installed kernels the tests run on.
+
+vmrun=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/vm/run
+
+# All tests run here: 6.12, else the newest that is installed.
+main_kernel() {
+	"$vmrun" --print-kernel -k 6.12 2>/dev/null && return
+	local rel
+	rel=$(ls -d /lib/modules/*/build 2>/dev/null | cut -d/ -f4 | sort -V | tail -n 1)
+	"$vmrun" --print-kernel -k "${rel:-none}"
+}
+
+# The core set here: 6.1, where there is one.
+core_kernel() { "$vmrun" --print-kernel -k 6.1 2>/dev/null; }

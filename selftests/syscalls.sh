@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Posting costs no system call: 20,000 messages of ib_write_bw -s 64, both ends
+# under strace, make fewer than 1,000 system calls beyond set-up.
+# timeout: 600
+. "$(dirname "$0")/lib.sh"
+
+topo_pair 4200 && links || bail "two links"
+
+# calls PROGRAM COUNT OPTIONS: the sum over both ends, in $tmp/sum
+calls() {
+	local n=$2 end
+	rm -f "$tmp"/strace-*
+	both 280 A "strace -f -c -o $tmp/strace-s $1 -F -d %d -x %g4 -p %p -n $n $3" \
+		"strace -f -c -o $tmp/strace-c $1 -F -d %d -x %g4 -p %p -n $n $3 %s" || return
+	local sum=0
+	for end in s c; do
+		sum=$((sum + $(awk '/usecs.call/ { col = index($0, "calls") + 4 }
+			$NF == "total" { n = split(substr($0, 1, col), f, " "); print f[n] }' "$tmp/strace-$end")))
+	done
+	echo "$sum" > "$tmp/sum"
+}
+
+few() {		# PROGRAM COUNT LIMIT OPTIONS
+	local base many
+	calls "$1" 200 "$4" || return
+	base=$(< "$tmp/sum")
+	calls "$1" "$2" "$4" || return
+	many=$(< "$tmp/sum")
+	echo "$1 $4: $many system calls for $2 messages, $base for 200: $((many - base)) beyond set-up"
+	cp "$tmp/strace-c" "$tmp/worst"
+	((many - base < $3)) || { head -8 "$tmp/strace-c"; head -8 "$tmp/strace-s"; return 1; }
+}
+
+t "ib_write_bw -s 64: 20,000 messages, < 1,000 system calls" few ib_write_bw 20000 1000 "-s 64"
+grep beyond "$tmp/t.out" | sed 's/^/# /'
+t "ib_send_bw -s 64: 20,000 messages, < 1,000 system calls" few ib_send_bw 20000 1000 "-s 64"
+grep beyond "$tmp/t.out" | sed 's/^/# /'
+t "ib_read_bw -s 64: 20,000 messages, < 1,000 system calls" few ib_read_bw 20000 1000 "-s 64"
+grep beyond "$tmp/t.out" | sed 's/^/# /'
+done_testing
