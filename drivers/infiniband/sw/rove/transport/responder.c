@@ -133,9 +133,11 @@ static bool need_rwqe(struct rove_tqp *t)
 	ret = rove_env_rq_fetch(t, &resp->rwqe);
 	if (ret > 0) {
 		resp->have_rwqe = true;
-		return true;
-	}
-	if (!ret) {
+		if (resp->rwqe.num_sge <= t->max_sge_recv)
+			return true;
+		refuse(t, ROVE_NAK_REM_OP, ROVE_WC_LOC_QP_OP_ERR,
+		       ROVE_EVENT_QP_FATAL);
+	} else if (!ret) {
 		rove_env_count(t, ROVE_CNT_RNR_NAK_TX);
 		owe_nak(t, ROVE_AETH_RNR_NAK | t->min_rnr_timer);
 	} else {
@@ -235,8 +237,9 @@ static void reply(struct rove_tqp *t, const struct rove_resource *res, bool agai
 	resp->replies[tail].sent = 0;
 	resp->replies[tail].again = again;
 	resp->reply_count++;
-	/* It acknowledges all before it. */
-	resp->ack_due = false;
+	/* It acknowledges all before it; one sent before says nothing new. */
+	if (!again)
+		resp->ack_due = false;
 	rove_env_defer_ack(t);
 }
 
