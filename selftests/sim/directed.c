@@ -223,6 +223,31 @@ static void expect_flush(u32 from, u32 to)
 		      send_log[from].wr_id);
 }
 
+/* A packet made by hand, from a to b. */
+static void inject(u8 opcode, u32 psn, u32 ext_len, const u8 *ext,
+		  u32 payload, bool run)
+{
+	u8 bth[512] = {
+		opcode, 0x40, 0xff, 0xff,
+		0, b->t.qpn >> 16, b->t.qpn >> 8, b->t.qpn,
+		0x80, psn >> 16, psn >> 8, psn,
+	};
+
+	memcpy(bth + 12, ext, ext_len);
+	memset(bth + 12 + ext_len, 0x77, payload);
+	net_inject(a, bth, 12 + ext_len + payload + 4);
+	if (run)
+		sim_run_until(NULL, NS_PER_S);
+}
+
+static void put(u8 *p, u64 v, u32 n)
+{
+	while (n--) {
+		p[n] = v;
+		v >>= 8;
+	}
+}
+
 /* ---- time and retries ---- */
 
 static void retry_exhausted(void)
@@ -576,6 +601,26 @@ static void established(void)
 	CHECK(sends == 2 && !send_log[1].status, "no answer in RTR");
 }
 
+/* A READ that comes again does not swallow the ACK of what came since. */
+static void ack_not_forgotten(void)
+{
+	u8 reth[16];
+	u32 i;
+
+	start(256);
+	post(ROVE_WR_RDMA_READ, 100, SIGNALED);
+	go();
+	put(reth, wire[0].va, 8);
+	put(reth + 8, a->mr_target->key, 4);
+	put(reth + 12, 100, 4);
+	for (i = 0; i < 20; i++) {
+		post_recv(8);
+		inject(ROVE_OP_SEND_ONLY, 101 + i, 0, reth, 8, false);
+		inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0, true);
+		CHECK(acks == i + 1, "%u ACKs of %u SENDs", acks, i + 1);
+	}
+}
+
 /* ---- errors ---- */
 
 /* All before the bad one is well, also what is not signalled. */
@@ -631,29 +676,6 @@ static void too_long(void)
 
 /* ---- what a peer must not get away with ---- */
 
-static u32 inject(u8 opcode, u32 psn, u32 ext_len, const u8 *ext, u32 payload)
-{
-	u8 bth[512] = {
-		opcode, 0x40, 0xff, 0xff,
-		0, b->t.qpn >> 16, b->t.qpn >> 8, b->t.qpn,
-		0x80, psn >> 16, psn >> 8, psn,
-	};
-
-	memcpy(bth + 12, ext, ext_len);
-	memset(bth + 12 + ext_len, 0x77, payload);
-	net_inject(a, bth, 12 + ext_len + payload + 4);
-	sim_run_until(NULL, NS_PER_S);
-	return bth_psn(bth);
-}
-
-static void put(u8 *p, u64 v, u32 n)
-{
-	while (n--) {
-		p[n] = v;
-		v >>= 8;
-	}
-}
-
 static bool pristine(void)
 {
 	return !memcmp(a->tmem, a->tshadow, a->tsize);
@@ -673,22 +695,22 @@ static void wicked_duplicate(void)
 	put(reth, wire[0].va, 8);
 	put(reth + 8, a->mr_target->key, 4);
 	put(reth + 12, 101, 4);
-	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0, true);
 	CHECK(stats.pkts == n, "a longer repetition is answered");
 	put(reth, wire[0].va + 1, 8);
 	put(reth + 12, 100, 4);
-	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0, true);
 	CHECK(stats.pkts == n, "another address is answered");
 	put(reth, wire[0].va, 8);
 	put(reth + 8, b->mr_recv->key, 4);
-	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0, true);
 	CHECK(stats.pkts == n, "another key is answered");
 	put(reth + 8, a->mr_target->key, 4);
 	put(ext, wire[0].va & ~7ULL, 8);
 	put(ext + 8, a->mr_target->key, 4);
-	inject(ROVE_OP_FETCH_ADD, 100, 28, ext, 0);
+	inject(ROVE_OP_FETCH_ADD, 100, 28, ext, 0, true);
 	CHECK(stats.pkts == n && pristine(), "an atomic in its place is answered");
-	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0);
+	inject(ROVE_OP_READ_REQUEST, 100, 16, reth, 0, true);
 	CHECK(stats.pkts == n + 1, "the true repetition is not answered");
 	CHECK(b->t.state == ROVE_TQP_RTS, "state %d", b->t.state);
 }
@@ -721,7 +743,7 @@ static void wicked_requests(void)
 		put(ext, a->mr_target->va, 8);
 		put(ext + 8, a->mr_target->key, 4);
 		put(ext + 12, t[i].dma_len, 4);
-		inject(t[i].opcode, 100, reth ? 16 : 0, ext, t[i].payload);
+		inject(t[i].opcode, 100, reth ? 16 : 0, ext, t[i].payload, true);
 		CHECK(b->t.state == ROVE_TQP_ERR && acks == 1,
 		      "wicked request %u: state %d, %u ACKs", i, b->t.state, acks);
 		CHECK(pristine(), "wicked request %u wrote", i);
@@ -745,7 +767,7 @@ static void wicked_sequence(void)
 
 		start(256);
 		post_recv(4000);
-		inject(ROVE_OP_SEND_FIRST, 100, 0, ext, 256);
+		inject(ROVE_OP_SEND_FIRST, 100, 0, ext, 256, true);
 		CHECK(b->t.state == ROVE_TQP_RTS, "state %d", b->t.state);
 		put(ext, (a->mr_target->va + 7) & ~7ULL, 8);
 		put(ext + 8, a->mr_target->key, 4);
@@ -753,7 +775,7 @@ static void wicked_sequence(void)
 			put(ext + 12, 256, 4);
 		inject(second[i], 101, f & ROVE_OPF_RETH ? 16 :
 		       f & ROVE_OPF_ATOMIC ? 28 : 0, ext,
-		       f & ROVE_OPF_PAYLOAD ? 256 : 0);
+		       f & ROVE_OPF_PAYLOAD ? 256 : 0, true);
 		CHECK(b->t.state == ROVE_TQP_ERR && pristine(),
 		      "opcode %x within a SEND: state %d", second[i], b->t.state);
 	}
@@ -872,7 +894,7 @@ int directed_run(void)
 		retry_exhausted, no_timeout, retries_refilled, rnr_exhausted,
 		rnr_for_ever, loss_in_the_middle, ack_lost, read_partial,
 		atomic_replayed, no_resources, zero_length, coalesced, credits,
-		message_numbers, long_messages, established,
+		message_numbers, ack_not_forgotten, long_messages, established,
 		error_in_the_middle, too_long, wicked_duplicate, wicked_requests,
 		wicked_sequence, wicked_answers, wicked_response, noise,
 	};

@@ -149,6 +149,9 @@ void sim_dispatch(const struct event *ev)
 		rove_tqp_resume(&qp->t, sim.now);
 		env_schedule_user(qp, 1000);
 		break;
+	case EV_RTS:
+		user_ready(qp);
+		break;
 	case EV_RECYCLE:
 		user_recycle(qp);
 		break;
@@ -190,6 +193,7 @@ static bool all_done(void)
 		const struct sim_qp *qp = sim.qp[i];
 
 		if (qp->posted != qp->done || qp->dead || qp->draining ||
+		    qp->t.state != ROVE_TQP_RTS ||
 		    qp->last_signaled != qp->posted ||
 		    qp->recv_seq != qp->peer->r_done)
 			return false;
@@ -235,14 +239,16 @@ static const char *check_stats(const struct scenario *sc)
 {
 	const u64 *c = stats.counter;
 
+	if (!sc->run && c[ROVE_CNT_RETRANS] > stats.pkts / 2)
+		return "more sent again than for the first time";
 	if (sc->drop || sc->corrupt || sc->reorder || sc->slow || sc->bad || sc->run)
 		return NULL;
 	if (c[ROVE_CNT_TIMEOUT])
 		return "timeouts without loss";
+	if (!sc->rnr && c[ROVE_CNT_RETRANS])
+		return "retransmissions without loss";
 	if (c[ROVE_CNT_OUT_OF_SEQ] || c[ROVE_CNT_SEQ_NAK_TX])
 		return "sequence errors without loss";
-	if (!sc->rnr && !sc->dup && c[ROVE_CNT_RETRANS])
-		return "retransmissions without loss";
 	/* A last packet that did not ask for an acknowledgement is sent again. */
 	if (!sc->rnr && !sc->dup && c[ROVE_CNT_DUP_REQUEST] > stats.pkts / 20)
 		return "repeated requests without loss";

@@ -151,6 +151,7 @@ enum event_type {
 	EV_SEND,
 	EV_USER,
 	EV_RESUME,
+	EV_RTS,
 	EV_RECYCLE,
 };
 
@@ -320,6 +321,7 @@ struct sim_qp {
 	bool drained;
 	u64 drain_emitted;	/* fetched when SQD was entered */
 	u32 event[ROVE_EVENT_MAX];
+	u32 sq_psn;
 
 	/* the target region of this QP's stream, at the peer */
 	u8 *tmem;
@@ -400,6 +402,7 @@ const char *opcode_name(u8 opcode);
 struct sim_qp *user_new_pair(void);
 void user_connect(struct sim_qp *qp);
 void user_start(struct sim_qp *qp);
+void user_ready(struct sim_qp *qp);
 void user_run(struct sim_qp *qp);
 void user_recycle(struct sim_qp *qp);
 void user_free(struct sim_qp *qp);

@@ -227,10 +227,9 @@ void user_connect(struct sim_qp *a)
 		rove_tqp_max_res(t, res);
 		t->state = ROVE_TQP_INIT;
 	}
-	for (i = 0; i < 2; i++)
-		rove_tqp_start_responder(&qp[i]->t, psn[!i]);
 	for (i = 0; i < 2; i++) {
-		rove_tqp_start_requester(&qp[i]->t, psn[i]);
+		rove_tqp_start_responder(&qp[i]->t, psn[!i]);
+		qp[i]->sq_psn = psn[i];
 		trace(qp[i], "connected: qpn %06x mtu %u psn %06x window %u depth %u/%u "
 		      "rd %u/%u timeout %u retry %u rnr %u/%u%s",
 		      qp[i]->t.qpn, mtu, psn[i], qp[i]->t.req.window,
@@ -241,10 +240,23 @@ void user_connect(struct sim_qp *a)
 	}
 }
 
+/* RTR to RTS: the peer may have been there, and busy, for a while. */
+void user_ready(struct sim_qp *qp)
+{
+	if (qp->t.state != ROVE_TQP_RTR)
+		return;
+	if (qp->event[ROVE_EVENT_COMM_EST] > 1)
+		sim_fail(qp, "COMM_EST %u times", qp->event[ROVE_EVENT_COMM_EST]);
+	trace(qp, "is ready to send");
+	rove_tqp_start_requester(&qp->t, qp->sq_psn);
+	env_schedule_user(qp, 0);
+}
+
 void user_start(struct sim_qp *qp)
 {
 	new_target(qp);
 	env_schedule_user(qp, below(10000));
+	event_add(sim.now + (rnd() & 1 ? 0 : below(100000)), EV_RTS, qp->epoch, qp);
 }
 
 void user_free(struct sim_qp *qp)
@@ -731,7 +743,8 @@ static void misbehave(struct sim_qp *qp)
 
 static bool may_post(const struct sim_qp *qp)
 {
-	return sim.posting && sim.quota && !qp->dead;
+	return sim.posting && sim.quota && !qp->dead &&
+	       qp->t.state >= ROVE_TQP_RTS;
 }
 
 static void drain(struct sim_qp *qp)
@@ -784,7 +797,7 @@ void user_run(struct sim_qp *qp)
 		return;
 	if (posted && rnd() & 1)
 		rove_tqp_send(&qp->t, sim.now);
-	else if (posted)
+	else if (posted || !below(16))	/* a look at the ring does no harm */
 		env_doorbell(qp, below(5000));
 	if (qp->t.state == ROVE_TQP_RTS && chance(sc->drain))
 		drain(qp);
