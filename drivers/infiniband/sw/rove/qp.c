@@ -9,6 +9,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include <rdma/ib_addr.h>
 #include "compat.h"
 #include "defer.h"
 #include "doorbell.h"
@@ -329,7 +330,12 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	hrtimer_cancel(&qp->timer);
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
-	/* The receive path may have found it before: free_queues() waits. */
+	/*
+	 * Waits for who has found the QP by its number, or by a packet whose
+	 * destructor might take a reference: none may be taken after this.
+	 */
+	rove_flow_release(qp->flow);
+	qp->flow = NULL;
 	rove_qp_put(qp);
 	wait_for_completion(&qp->released);
 	free_queues(qp);
@@ -365,7 +371,7 @@ void rove_qp_flush_all(struct rove_dev *rdev)
 static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct rove_dev *rdev = qp->rdev;
-	struct ib_port_attr port;
+	enum ib_mtu fits = iboe_get_mtu(READ_ONCE(rdev->ndev->mtu)) ?: IB_MTU_256;
 
 #define CHECK(bit, what, value, most)					\
 	do {								\
@@ -389,17 +395,13 @@ static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mas
 #undef CHECK
 	if (mask & IB_QP_PORT && attr->port_num != 1)
 		return -EINVAL;
-	if (mask & IB_QP_PATH_MTU) {
-		if (ib_query_port(&rdev->ibdev, 1, &port))
-			return -EINVAL;
-		if (attr->path_mtu < IB_MTU_256 ||
-		    attr->path_mtu > port.active_mtu) {
-			refuse(rdev, "modify_qp: path_mtu %d does not fit %s's MTU of %u, which allows %d",
-			       ib_mtu_enum_to_int(attr->path_mtu),
-			       netdev_name(rdev->ndev), rdev->ndev->mtu,
-			       ib_mtu_enum_to_int(port.active_mtu));
-			return -EINVAL;
-		}
+	if (mask & IB_QP_PATH_MTU && (attr->path_mtu < IB_MTU_256 ||
+				      attr->path_mtu > fits)) {
+		refuse(rdev, "modify_qp: path_mtu %d does not fit %s's MTU of %u, which allows %d",
+		       ib_mtu_enum_to_int(attr->path_mtu),
+		       netdev_name(rdev->ndev), rdev->ndev->mtu,
+		       ib_mtu_enum_to_int(fits));
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -571,6 +573,7 @@ int rove_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->path_mig_state = IB_MIG_MIGRATED;
 	attr->sq_draining = qp->t.state == ROVE_TQP_SQD && !qp->t.req.drained;
 	attr->ah_attr = qp->av.attr;
+	attr->ah_attr.grh.sgid_attr = NULL;	/* no reference for the caller */
 	rove_qp_unlock(qp);
 
 	init->event_handler = ibqp->event_handler;
