@@ -56,11 +56,12 @@ int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
 	slot = rove_ring_slot(r, r->cons++);
 	w->wr_id = READ_ONCE(slot->wr_id);
 	w->num_sge = READ_ONCE(slot->num_sge);
-	if (w->num_sge > t->max_sge_recv)
-		return -EINVAL;
-	memcpy(w->sge, slot->sge, w->num_sge * sizeof(*w->sge));
-	for (i = 0, w->length = 0; i < w->num_sge; i++)
-		w->length += w->sge[i].length;
+	w->length = 0;
+	if (likely(w->num_sge <= t->max_sge_recv)) {
+		memcpy(w->sge, slot->sge, w->num_sge * sizeof(*w->sge));
+		for (i = 0; i < w->num_sge; i++)
+			w->length += w->sge[i].length;
+	}
 	smp_store_release(&r->hdr->cons, r->cons);
 	return 1;
 }

@@ -35,10 +35,11 @@ void rove_env_sq_release(struct rove_tqp *t, u32 n);
 /**
  * rove_env_rq_fetch() - take the next receive work request
  * @t: the QP
- * @w: filled in, with at most @t->max_sge_recv SGEs, copied
+ * @w: filled in, with at most @t->max_sge_recv SGEs, copied; none when
+ *	@w->num_sge says that there are more
  *
- * Return: 1; 0 when the queue is empty; -EINVAL when its producer index or the
- * work request is impossible.
+ * Return: 1; 0 when the queue is empty; -EINVAL when its producer index is
+ * impossible.
  */
 int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w);
 
