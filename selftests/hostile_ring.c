@@ -1,0 +1,1178 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hostile_ring.c - an unprivileged program that writes what it likes to the
+ * rings it shares with the kernel
+ *
+ *	hostile_ring DEV-A GID-INDEX-A DEV-B GID-INDEX-B MODE [SEED] [SECONDS]
+ *
+ * MODE: cases      one thing wrong at a time: the QP goes to error with the right
+ *                  completion or event
+ *       scribble   SECONDS of random words all over the rings from another thread
+ *       mmap       mappings that must be refused, and ones that outlive their queue
+ *       hold       rings mapped while link and module go away (a line on stdin
+ *                  says that they are gone)
+ *
+ * Knows the provider's structures (userspace-provider/rove.h) to find the
+ * rings.  Meanwhile another process has checked traffic on the same links.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rove.h"
+
+#define BUF		65536
+#define DEPTH		64
+#define SGES		4
+#define INLINE		128
+#define NONE		(-1)		/* no completion */
+#define ANY		(-2)		/* whatever it is */
+
+static int wait_ms = 30000;
+static int tests, failures;
+
+static void point(bool good, const char *what, const char *more)
+{
+	failures += !good;
+	printf("%sok %d - %s%s%s\n", good ? "" : "not ", ++tests, what,
+	       *more ? ": " : "", more);
+	fflush(stdout);
+}
+
+#define note(...) do { printf("# " __VA_ARGS__); fflush(stdout); } while (0)
+
+static void must(bool good, const char *what)
+{
+	if (good)
+		return;
+	note("%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+}
+
+static uint64_t rnd_state;
+static uint64_t rnd(void)
+{
+	rnd_state ^= rnd_state << 13;
+	rnd_state ^= rnd_state >> 7;
+	rnd_state ^= rnd_state << 17;
+	return rnd_state;
+}
+
+/* --- a connection ------------------------------------------------------------ */
+
+struct end {
+	const char *name;
+	int gid_index;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd, *pd2;
+	struct ibv_mr *mr, *ro, *foreign;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct rove_qp *rq;	/* the same, as the provider sees it */
+	char *buf;
+	union ibv_gid gid;
+};
+
+static struct end A, B;
+
+static struct ibv_context *open_dev(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = NULL;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			ctx = ibv_open_device(list[i]);
+	if (list)
+		ibv_free_device_list(list);
+	must(ctx, name);
+	fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK);
+	return ctx;
+}
+
+static void end_open(struct end *e)
+{
+	e->ctx = open_dev(e->name);
+	e->pd = ibv_alloc_pd(e->ctx);
+	e->pd2 = ibv_alloc_pd(e->ctx);
+	must(e->pd && e->pd2, "alloc_pd");
+	e->buf = mmap(NULL, BUF, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	e->mr = ibv_reg_mr(e->pd, e->buf, BUF, IBV_ACCESS_LOCAL_WRITE |
+			   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+			   IBV_ACCESS_REMOTE_ATOMIC);
+	e->ro = ibv_reg_mr(e->pd, e->buf, BUF, 0);
+	e->foreign = ibv_reg_mr(e->pd2, e->buf, BUF, IBV_ACCESS_LOCAL_WRITE);
+	must(e->mr && e->ro && e->foreign, "reg_mr");
+	must(!ibv_query_gid(e->ctx, 1, e->gid_index, &e->gid), "query_gid");
+}
+
+static void qp_open(struct end *e)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = {
+			.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = SGES,
+			.max_recv_sge = SGES,
+			.max_inline_data = INLINE,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	e->cq = ibv_create_cq(e->ctx, DEPTH * 4, NULL, NULL, 0);
+	must(e->cq, "create_cq");
+	init.send_cq = e->cq;
+	init.recv_cq = e->cq;
+	e->qp = ibv_create_qp(e->pd, &init);
+	must(e->qp, "create_qp");
+	e->rq = to_rove_qp(e->qp);
+}
+
+static void events_clear(struct end *e)
+{
+	struct ibv_async_event ev;
+
+	while (!ibv_get_async_event(e->ctx, &ev))
+		ibv_ack_async_event(&ev);
+}
+
+static void qp_close(struct end *e)
+{
+	events_clear(e);
+	must(!ibv_destroy_qp(e->qp), "destroy_qp");
+	must(!ibv_destroy_cq(e->cq), "destroy_cq");
+}
+
+static void to_rts(struct end *e, struct end *peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_ATOMIC,
+	};
+
+	must(!ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
+	attr = (struct ibv_qp_attr) {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer->qp->qp_num,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = 1,
+			.grh = {
+				.dgid = peer->gid,
+				.sgid_index = e->gid_index,
+				.hop_limit = 64,
+			},
+		},
+	};
+	must(!ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_AV |
+			    IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	     "to RTR");
+	attr = (struct ibv_qp_attr) {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 6,
+		.max_rd_atomic = 4,
+	};
+	must(!ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
+			    IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			    IBV_QP_MAX_QP_RD_ATOMIC), "to RTS");
+}
+
+static void pair_open(void)
+{
+	qp_open(&A);
+	qp_open(&B);
+	to_rts(&A, &B);
+	to_rts(&B, &A);
+}
+
+static void pair_close(void)
+{
+	qp_close(&A);
+	qp_close(&B);
+}
+
+/* The wake-up call, without the provider. */
+static void kick(struct end *e)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_send body;
+	} msg = {
+		.hdr = {
+			.command = IB_USER_VERBS_CMD_POST_SEND,
+			.in_words = sizeof(msg) / 4,
+			.out_words = 1,
+		},
+		.body.qp_handle = e->qp->handle,
+		.body.wqe_size = sizeof(struct ib_uverbs_send_wr),
+	};
+	uint32_t answer;
+
+	msg.body.response = (uintptr_t)&answer;
+	if (write(e->ctx->cmd_fd, &msg, sizeof(msg)) != sizeof(msg))
+		note("wake-up: %s\n", strerror(errno));
+}
+
+/* The next slot, as a good 64-byte WRITE. */
+static struct rove_send_wqe *put_send(struct end *e, uint64_t wr_id)
+{
+	struct end *peer = e == &A ? &B : &A;
+	struct rove_wq *sq = &e->rq->sq;
+	struct rove_send_wqe *w = rove_ring_slot(&sq->ring, sq->prod++);
+
+	memset(w, 0, sq->ring.stride);
+	w->wr_id = wr_id;
+	w->opcode = ROVE_WR_RDMA_WRITE;
+	w->flags = ROVE_WR_SIGNALED;
+	w->num_sge = 1;
+	w->rkey = peer->mr->rkey;
+	w->remote_addr = (uintptr_t)peer->buf + 4096;
+	w->sge[0] = (struct rove_sge) { (uintptr_t)e->buf, 64, e->mr->lkey };
+	return w;
+}
+
+static struct rove_recv_wqe *put_recv(struct end *e, uint64_t wr_id)
+{
+	struct rove_wq *rq = &e->rq->rq;
+	struct rove_recv_wqe *w = rove_ring_slot(&rq->ring, rq->prod++);
+
+	memset(w, 0, rq->ring.stride);
+	w->wr_id = wr_id;
+	w->num_sge = 1;
+	w->sge[0] = (struct rove_sge) {
+		(uintptr_t)e->buf + 8192, 64, e->mr->lkey
+	};
+	return w;
+}
+
+static void publish(struct end *e)
+{
+	rove_index_store(&e->rq->rq.ring.hdr->prod, e->rq->rq.prod);
+	rove_index_store(&e->rq->sq.ring.hdr->prod, e->rq->sq.prod);
+	kick(e);
+}
+
+/* --- what must come of it ------------------------------------------------------ */
+
+static bool expect_wc(struct end *e, uint64_t wr_id, int status, int or_status)
+{
+	uint64_t end = now_ms() + wait_ms;
+	struct ibv_wc wc;
+	int n;
+
+	do {
+		n = ibv_poll_cq(e->cq, 1, &wc);
+		if (!n)
+			usleep(200);
+	} while (!n && now_ms() < end);
+	if (n <= 0) {
+		note("%s: no completion of request %d (%d)\n", e->name,
+		     (int)wr_id, n);
+		return false;
+	}
+	if (wc.wr_id == wr_id && (status == ANY || (int)wc.status == status ||
+				  (int)wc.status == or_status))
+		return true;
+	note("%s: request %d, status %d; wanted %d, %d or %d\n", e->name,
+	     (int)wc.wr_id, wc.status, (int)wr_id, status, or_status);
+	return false;
+}
+
+static bool expect_event(struct end *e, int type)
+{
+	uint64_t end = now_ms() + wait_ms;
+	struct ibv_async_event ev;
+
+	while (now_ms() < end) {
+		if (!ibv_get_async_event(e->ctx, &ev)) {
+			ibv_ack_async_event(&ev);
+			if ((int)ev.event_type == type)
+				return true;
+			if (ev.event_type == IBV_EVENT_COMM_EST)
+				continue;
+			note("%s: event %d\n", e->name, ev.event_type);
+		}
+		usleep(200);
+	}
+	note("%s: no event %d\n", e->name, type);
+	return false;
+}
+
+static bool state_is(struct end *e, enum ibv_qp_state want)
+{
+	struct ibv_qp_init_attr init;
+	uint64_t end = now_ms() + wait_ms;
+	struct ibv_qp_attr attr;
+	int err;
+
+	do {
+		err = ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init);
+		if (err || attr.qp_state == want)
+			break;
+		usleep(500);
+	} while (now_ms() < end);
+	if (!err && attr.qp_state == want)
+		return true;
+	note("%s: state %d, wanted %d\n", e->name, attr.qp_state, want);
+	return false;
+}
+
+/* --- the other process -------------------------------------------------------- */
+
+struct victim {
+	volatile uint64_t rounds;
+	volatile int stop, bad;
+};
+
+static struct victim *victim;
+static pid_t victim_pid;
+
+static void victim_run(void)
+{
+	struct ibv_sge ss = { 0 }, rs = { 0 };
+	struct ibv_send_wr wr = {
+		.sg_list = &ss, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad_wr;
+	struct ibv_recv_wr rwr = { .sg_list = &rs, .num_sge = 1 }, *bad_rwr;
+	uint64_t round;
+	uint32_t i;
+
+	end_open(&A);
+	end_open(&B);
+	pair_open();
+	ss = (struct ibv_sge) { (uintptr_t)A.buf, 5000, A.mr->lkey };
+	rs = (struct ibv_sge) { (uintptr_t)B.buf, 5000, B.mr->lkey };
+	for (round = 1; !victim->stop; round++) {
+		for (i = 0; i < 1250; i++)
+			((uint32_t *)A.buf)[i] = i * 77 + round;
+		if (ibv_post_recv(B.qp, &rwr, &bad_rwr) ||
+		    ibv_post_send(A.qp, &wr, &bad_wr) ||
+		    !expect_wc(&B, 0, IBV_WC_SUCCESS, NONE) ||
+		    !expect_wc(&A, 0, IBV_WC_SUCCESS, NONE) ||
+		    memcmp(A.buf, B.buf, 5000)) {
+			note("other process: round %d\n", (int)round);
+			victim->bad = 1;
+			exit(1);
+		}
+		victim->rounds = round;
+		usleep(1000);
+	}
+	exit(0);
+}
+
+static void victim_start(void)
+{
+	uint64_t end = now_ms() + wait_ms;
+
+	victim = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	fflush(stdout);
+	victim_pid = fork();
+	if (!victim_pid)
+		victim_run();
+	while (!victim->rounds && now_ms() < end && !victim->bad)
+		usleep(1000);
+	must(victim->rounds, "the other process does not run");
+}
+
+/* Still going, and still right? */
+static void victim_check(const char *when)
+{
+	uint64_t end = now_ms() + wait_ms, before = victim->rounds;
+
+	while (victim->rounds < before + 3 && !victim->bad && now_ms() < end)
+		usleep(1000);
+	point(!victim->bad && victim->rounds >= before + 3,
+	      "another process is undisturbed", when);
+}
+
+static void victim_end(void)
+{
+	int status = -1;
+
+	victim->stop = 1;
+	waitpid(victim_pid, &status, 0);
+	note("the other process did %d rounds\n", (int)victim->rounds);
+	point(!status, "another process ends well", "");
+}
+
+/* --- one thing wrong -------------------------------------------------------------- */
+
+struct send_case {
+	const char *name;
+	void (*spoil)(struct rove_send_wqe *w, uint64_t v);
+	uint64_t value;
+	int status, or_status;
+};
+
+static void set_opcode(struct rove_send_wqe *w, uint64_t v) { w->opcode = v; }
+static void set_num_sge(struct rove_send_wqe *w, uint64_t v) { w->num_sge = v; }
+static void set_lkey(struct rove_send_wqe *w, uint64_t v) { w->sge[0].lkey ^= v; }
+static void set_addr(struct rove_send_wqe *w, uint64_t v) { w->sge[0].addr = v; }
+static void set_len(struct rove_send_wqe *w, uint64_t v) { w->sge[0].length = v; }
+static void set_flags(struct rove_send_wqe *w, uint64_t v) { w->flags |= v; }
+static void set_wrap(struct rove_send_wqe *w, uint64_t v)
+{
+	w->sge[0].addr = v;
+	w->sge[0].length = 0x1000;
+}
+
+static void set_sum(struct rove_send_wqe *w, uint64_t v)
+{
+	int i;
+
+	w->num_sge = SGES;
+	for (i = 0; i < SGES; i++) {
+		w->sge[i] = w->sge[0];
+		w->sge[i].length = v;
+	}
+}
+
+static void set_inline(struct rove_send_wqe *w, uint64_t v)
+{
+	w->flags |= ROVE_WR_INLINE;
+	w->num_sge = 0;
+	w->inline_len = v;
+}
+
+static void set_inline_sge(struct rove_send_wqe *w, uint64_t v)
+{
+	set_inline(w, 16);
+	w->num_sge = v;
+}
+
+static void set_foreign(struct rove_send_wqe *w, uint64_t v)
+{
+	w->sge[0].lkey = A.foreign->lkey;
+}
+
+static void set_dead(struct rove_send_wqe *w, uint64_t v)
+{
+	struct ibv_mr *mr = ibv_reg_mr(A.pd, A.buf, BUF, 0);
+
+	w->sge[0].lkey = mr->lkey;
+	ibv_dereg_mr(mr);
+}
+
+static void set_read_ro(struct rove_send_wqe *w, uint64_t v)
+{
+	w->opcode = ROVE_WR_RDMA_READ;
+	w->sge[0].lkey = A.ro->lkey;
+}
+
+static void set_read_inline(struct rove_send_wqe *w, uint64_t v)
+{
+	set_inline(w, 16);
+	w->opcode = v;
+}
+
+static void set_atomic_len(struct rove_send_wqe *w, uint64_t v)
+{
+	w->opcode = ROVE_WR_ATOMIC_FETCH_AND_ADD;
+	w->sge[0].length = v;
+}
+
+static void set_rkey(struct rove_send_wqe *w, uint64_t v) { w->rkey ^= v; }
+static void set_remote(struct rove_send_wqe *w, uint64_t v) { w->remote_addr = v; }
+static void set_remote_read(struct rove_send_wqe *w, uint64_t v)
+{
+	w->opcode = ROVE_WR_RDMA_READ;
+	w->remote_addr = v;
+}
+
+static const struct send_case send_cases[] = {
+#define OP(n) { "opcode " #n, set_opcode, n, IBV_WC_LOC_QP_OP_ERR, NONE }
+	OP(8), OP(10), OP(11), OP(14), OP(16), OP(31), OP(32), OP(64), OP(127),
+	OP(128), OP(0xf0), OP(255),
+	{ "LOCAL_INV of what cannot be", set_opcode, 7, IBV_WC_LOC_QP_OP_ERR, NONE },
+#define NSGE(n) { "num_sge " #n, set_num_sge, n, IBV_WC_LOC_QP_OP_ERR, NONE }
+	NSGE(33), NSGE(255), NSGE(4096), NSGE(65535),
+#define INL(n) { "inline_len " #n, set_inline, n, IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_LEN_ERR }
+	INL(1025), INL(65536), INL(0x80000000), INL(0xffffffff), INL(0xfffffff0),
+	{ "inline with num_sge", set_inline_sge, 65535, IBV_WC_SUCCESS,
+	  IBV_WC_LOC_QP_OP_ERR },
+	{ "lkey one off", set_lkey, 1, IBV_WC_LOC_PROT_ERR, NONE },
+	{ "lkey of nobody", set_lkey, 0x55aa5500, IBV_WC_LOC_PROT_ERR, NONE },
+	{ "lkey of another PD", set_foreign, 0, IBV_WC_LOC_PROT_ERR, NONE },
+	{ "lkey of a dead MR", set_dead, 0, IBV_WC_LOC_PROT_ERR, NONE },
+	{ "address 0", set_addr, 0, IBV_WC_LOC_PROT_ERR, NONE },
+	{ "address in the kernel", set_addr, 0xffff888000000000ULL,
+	  IBV_WC_LOC_PROT_ERR, NONE },
+	{ "address that wraps", set_wrap, 0xfffffffffffffc00ULL,
+	  IBV_WC_LOC_PROT_ERR, NONE },
+	{ "length behind the end", set_len, BUF + 1, IBV_WC_LOC_PROT_ERR, NONE },
+	{ "length 2^31 + 1", set_len, 0x80000001, IBV_WC_LOC_LEN_ERR, NONE },
+	{ "lengths that add up to 2^32", set_sum, 0x40000000,
+	  IBV_WC_LOC_LEN_ERR, NONE },
+	{ "lengths that add up to 2^34", set_sum, 0xffffffff,
+	  IBV_WC_LOC_LEN_ERR, NONE },
+	{ "flags nobody knows", set_flags, 0xf0, IBV_WC_SUCCESS,
+	  IBV_WC_LOC_QP_OP_ERR },
+	{ "READ to where one may not write", set_read_ro, 0,
+	  IBV_WC_LOC_PROT_ERR, NONE },
+	{ "READ inline", set_read_inline, ROVE_WR_RDMA_READ,
+	  IBV_WC_LOC_QP_OP_ERR, NONE },
+	{ "atomic inline", set_read_inline, ROVE_WR_ATOMIC_CMP_AND_SWP,
+	  IBV_WC_LOC_QP_OP_ERR, NONE },
+	{ "atomic of 4 bytes", set_atomic_len, 4, IBV_WC_LOC_LEN_ERR, NONE },
+	{ "rkey one off", set_rkey, 1, IBV_WC_REM_ACCESS_ERR, NONE },
+	{ "remote address that wraps", set_remote, 0xffffffffffffffe0ULL,
+	  IBV_WC_REM_ACCESS_ERR, NONE },
+	{ "remote address in the kernel", set_remote_read, 0xffff888000000000ULL,
+	  IBV_WC_REM_ACCESS_ERR, NONE },
+};
+
+/* A good one, the bad one, and one that is flushed because of it. */
+static void send_case(const struct send_case *c)
+{
+	bool good;
+
+	pair_open();
+	put_send(&A, 1);
+	c->spoil(put_send(&A, 2), c->value);
+	put_send(&A, 3);
+	publish(&A);
+	good = expect_wc(&A, 1, IBV_WC_SUCCESS, NONE) &&
+	       expect_wc(&A, 2, c->status, c->or_status);
+	if (c->status != IBV_WC_SUCCESS)
+		good = good && expect_wc(&A, 3, IBV_WC_WR_FLUSH_ERR, NONE) &&
+		       state_is(&A, IBV_QPS_ERR);
+	point(good, "send ring", c->name);
+	pair_close();
+}
+
+static void send_index(const char *name, uint32_t by)
+{
+	bool good;
+
+	pair_open();
+	put_send(&A, 1);
+	publish(&A);
+	good = expect_wc(&A, 1, IBV_WC_SUCCESS, NONE);
+	rove_index_store(&A.rq->sq.ring.hdr->prod, A.rq->sq.prod + by);
+	kick(&A);
+	point(good && expect_event(&A, IBV_EVENT_QP_FATAL) &&
+	      state_is(&A, IBV_QPS_ERR), "send ring, producer", name);
+	pair_close();
+}
+
+struct recv_case {
+	const char *name;
+	void (*spoil)(struct rove_recv_wqe *w);
+	int status;	/* of the receive */
+	int peer;	/* of the send */
+};
+
+static void r_num_sge(struct rove_recv_wqe *w) { w->num_sge = SGES + 1000; }
+static void r_num_sge_max(struct rove_recv_wqe *w) { w->num_sge = 0xffffffff; }
+static void r_lkey(struct rove_recv_wqe *w) { w->sge[0].lkey ^= 0x100; }
+static void r_ro(struct rove_recv_wqe *w) { w->sge[0].lkey = B.ro->lkey; }
+static void r_foreign(struct rove_recv_wqe *w) { w->sge[0].lkey = B.foreign->lkey; }
+static void r_short(struct rove_recv_wqe *w) { w->sge[0].length = 63; }
+static void r_none(struct rove_recv_wqe *w) { w->num_sge = 0; }
+static void r_kernel(struct rove_recv_wqe *w) { w->sge[0].addr = 0xffff888000000000ULL; }
+static void r_wrap(struct rove_recv_wqe *w)
+{
+	w->sge[0].addr = 0xffffffffffffffe0ULL;
+	w->sge[0].length = 0xffffffff;
+}
+
+static const struct recv_case recv_cases[] = {
+	{ "num_sge too large", r_num_sge, IBV_WC_LOC_QP_OP_ERR, IBV_WC_REM_OP_ERR },
+	{ "num_sge 2^32 - 1", r_num_sge_max, IBV_WC_LOC_QP_OP_ERR, IBV_WC_REM_OP_ERR },
+	{ "lkey of nobody", r_lkey, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR },
+	{ "lkey without write", r_ro, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR },
+	{ "lkey of another PD", r_foreign, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR },
+	{ "address in the kernel", r_kernel, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR },
+	{ "address that wraps", r_wrap, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR },
+	{ "too short", r_short, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR },
+	{ "no SGE", r_none, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR },
+};
+
+static void recv_case(const struct recv_case *c)
+{
+	bool good;
+
+	pair_open();
+	c->spoil(put_recv(&B, 1));
+	put_recv(&B, 2);
+	publish(&B);
+	put_send(&A, 1)->opcode = ROVE_WR_SEND;
+	publish(&A);
+	good = expect_wc(&A, 1, c->peer, NONE) && state_is(&B, IBV_QPS_ERR);
+	good = good && expect_wc(&B, 1, c->status, NONE) &&
+	       expect_wc(&B, 2, IBV_WC_WR_FLUSH_ERR, NONE);
+	point(good, "receive ring", c->name);
+	pair_close();
+}
+
+static void recv_index(const char *name, uint32_t by)
+{
+	bool good;
+
+	pair_open();
+	rove_index_store(&B.rq->rq.ring.hdr->prod, B.rq->rq.prod + by);
+	put_send(&A, 1)->opcode = ROVE_WR_SEND;
+	publish(&A);
+	good = expect_wc(&A, 1, IBV_WC_REM_OP_ERR, NONE) &&
+	       expect_event(&B, IBV_EVENT_QP_FATAL) && state_is(&B, IBV_QPS_ERR);
+	point(good, "receive ring, producer", name);
+	pair_close();
+}
+
+static void cq_index(const char *name, uint32_t by)
+{
+	struct rove_ring *r;
+	bool good;
+
+	pair_open();
+	put_send(&A, 1);
+	publish(&A);
+	good = expect_wc(&A, 1, IBV_WC_SUCCESS, NONE);
+	r = &to_rove_cq(A.cq)->ring;
+	rove_index_store(&r->hdr->cons, rove_index_load(&r->hdr->prod) + by);
+	put_send(&A, 2);
+	publish(&A);
+	point(good && expect_event(&A, IBV_EVENT_CQ_ERR) &&
+	      state_is(&A, IBV_QPS_ERR), "completion ring, consumer", name);
+	pair_close();
+}
+
+/* What the kernel writes it does not read: traffic goes on. */
+static void kernel_words(void)
+{
+	struct rove_ring_hdr *sq, *rq, *cq;
+	uint32_t done;
+	bool good;
+	int i;
+
+	pair_open();
+	sq = A.rq->sq.ring.hdr;
+	rq = B.rq->rq.ring.hdr;
+	cq = to_rove_cq(A.cq)->ring.hdr;
+	for (i = 1, good = true; i <= 200 && good; i++) {
+		uint32_t junk = i & 1 ? 0xffffffff : (uint32_t)rnd();
+
+		sq->cons = junk;
+		sq->flags = junk;
+		sq->arm = junk;
+		rq->cons = junk;
+		rq->flags = junk;
+		done = cq->prod;
+		cq->flags = junk;
+		cq->arm = junk | 8;
+		put_recv(&B, i);
+		publish(&B);
+		put_send(&A, i)->opcode = ROVE_WR_SEND;
+		publish(&A);
+		good = expect_wc(&A, i, IBV_WC_SUCCESS, NONE) &&
+		       expect_wc(&B, i, IBV_WC_SUCCESS, NONE) &&
+		       cq->prod == done + 1;
+	}
+	point(good, "header words that are the kernel's", "");
+	pair_close();
+}
+
+/* A request changed when the kernel knows of it already: the copy counts. */
+static void changed_later(void)
+{
+	bool good = true;
+	int i, j;
+
+	pair_open();
+	for (i = 0; i < 8 && good; i++) {
+		struct rove_send_wqe *w[DEPTH];
+
+		for (j = 0; j < DEPTH; j++) {
+			w[j] = put_send(&A, j);
+			if (j & 1)
+				w[j]->opcode = ROVE_WR_RDMA_READ;
+		}
+		publish(&A);
+		/* what has been fetched is as it was, the rest is nonsense */
+		for (j = 0; j < DEPTH; j++)
+			memset((char *)w[j] + 8, 0xff, 120);
+		for (j = 0; j < DEPTH; j++)
+			good = good && expect_wc(&A, j, ANY, NONE);
+	}
+	point(good, "requests changed after the doorbell all complete", "");
+	pair_close();
+}
+
+/* uverbs commands that a ring's owner has no business with. */
+static void odd_commands(void)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_send body;
+		struct ib_uverbs_send_wr wr;
+	} msg = {
+		.hdr = {
+			.command = IB_USER_VERBS_CMD_POST_SEND,
+			.in_words = sizeof(msg) / 4,
+			.out_words = 1,
+		},
+		.body = { .wr_count = 1, .wqe_size = sizeof(msg.wr) },
+		.wr = { .opcode = IBV_WR_SEND },
+	};
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_poll_cq body;
+	} poll = {
+		.hdr = {
+			.command = IB_USER_VERBS_CMD_POLL_CQ,
+			.in_words = sizeof(poll) / 4,
+			.out_words = 16,
+		},
+		.body.ne = 1,
+	};
+	uint32_t answer[64];
+	ssize_t n;
+
+	pair_open();
+	msg.body.response = (uintptr_t)answer;
+	msg.body.qp_handle = A.qp->handle;
+	n = write(A.ctx->cmd_fd, &msg, sizeof(msg));
+	point(n < 0 && errno == EINVAL, "a request posted by a command", "");
+	poll.body.response = (uintptr_t)answer;
+	poll.body.cq_handle = A.cq->handle;
+	n = write(A.ctx->cmd_fd, &poll, sizeof(poll));
+	point(n < 0 && (errno == EOPNOTSUPP || errno == EINVAL),
+	      "a completion polled by a command", "");
+	pair_close();
+}
+
+static void run_cases(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(send_cases) / sizeof(*send_cases); i++)
+		send_case(&send_cases[i]);
+	victim_check("bad send requests");
+	for (i = 0; i < sizeof(recv_cases) / sizeof(*recv_cases); i++)
+		recv_case(&recv_cases[i]);
+	victim_check("bad receive requests");
+	send_index("one too far", DEPTH + 1);
+	send_index("back by one", -1);
+	send_index("half the world away", 0x80000000);
+	recv_index("one too far", DEPTH + 1);
+	recv_index("back by one", -1);
+	recv_index("half the world away", 0x80000000);
+	cq_index("one ahead", 1);
+	cq_index("further behind than it is deep", -(DEPTH * 4 + 1));
+	cq_index("half the world away", 0x80000000);
+	kernel_words();
+	changed_later();
+	odd_commands();
+	victim_check("bad indices");
+}
+
+/* --- the scribbler ------------------------------------------------------------------ */
+
+static struct rove_ring *volatile rings[6];
+static volatile int scribble_stop;
+static pthread_mutex_t rings_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void scribble_word(struct rove_ring *r)
+{
+	static const uint32_t nasty[] = {
+		0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffc00, 33,
+		64, 65, 256, 1024, 1025, 65535,
+	};
+	uint64_t dice = rnd();
+	uint32_t value = dice & 1 ? nasty[(dice >> 8) % 14] : (uint32_t)(dice >> 32);
+	volatile uint32_t *word;
+	size_t off;
+
+	/* mostly in the slots' first 128 bytes, now and then in the header */
+	if (dice % 509 == 0)
+		off = (rnd() % 4) * 64;
+	else
+		off = ROVE_RING_SLOTS + (rnd() % r->depth) * r->stride +
+		      rnd() % (r->stride < 128 ? r->stride : 128);
+	word = (volatile uint32_t *)((char *)r->hdr + (off & ~3UL));
+	switch ((dice >> 16) & 3) {
+	case 0:
+		*word = value;
+		break;
+	case 1:
+		*word ^= 1U << (value & 31);
+		break;
+	case 2:
+		*(volatile uint8_t *)word = value;
+		break;
+	default:
+		/* keys that are good, for once, with lengths that are not */
+		*word = dice & 2 ? A.mr->lkey : B.mr->rkey;
+	}
+}
+
+static void *scribbler(void *arg)
+{
+	int i;
+
+	while (!scribble_stop) {
+		pthread_mutex_lock(&rings_lock);
+		for (i = 0; i < 64; i++)
+			if (rings[i % 6])
+				scribble_word(rings[i % 6]);
+		pthread_mutex_unlock(&rings_lock);
+	}
+	return NULL;
+}
+
+static void set_rings(bool on)
+{
+	pthread_mutex_lock(&rings_lock);
+	rings[0] = on ? &A.rq->sq.ring : NULL;
+	rings[1] = on ? &B.rq->rq.ring : NULL;
+	rings[2] = on ? &to_rove_cq(A.cq)->ring : NULL;
+	rings[3] = on ? &B.rq->sq.ring : NULL;
+	rings[4] = on ? &A.rq->sq.ring : NULL;
+	rings[5] = on ? &to_rove_cq(B.cq)->ring : NULL;
+	pthread_mutex_unlock(&rings_lock);
+}
+
+static void run_scribble(int seconds)
+{
+	uint64_t end = now_ms() + seconds * 1000ULL;
+	int lives = 0, posts = 0, i, j;
+	struct ibv_wc wc[16];
+	pthread_t thread;
+
+	must(!pthread_create(&thread, NULL, scribbler, NULL), "thread");
+	while (now_ms() < end) {
+		pair_open();
+		set_rings(true);
+		for (i = 0; i < 40; i++) {
+			static const uint8_t ops[] = {
+				ROVE_WR_SEND, ROVE_WR_RDMA_WRITE,
+				ROVE_WR_RDMA_READ, ROVE_WR_ATOMIC_CMP_AND_SWP,
+				ROVE_WR_SEND_WITH_IMM, ROVE_WR_SEND_WITH_INV,
+				ROVE_WR_RDMA_WRITE_WITH_IMM, ROVE_WR_LOCAL_INV,
+			};
+
+			for (j = 0; j < 8; j++) {
+				struct end *e = rnd() & 1 ? &A : &B;
+				struct rove_send_wqe *w = put_send(e, posts++);
+				/* mostly what does not end it at once */
+				int op = rnd() % 64;
+
+				w->opcode = ops[op < 8 ? op : op % 3];
+				put_recv(&A, posts);
+				put_recv(&B, posts);
+			}
+			publish(&A);
+			publish(&B);
+			ibv_poll_cq(A.cq, 16, wc);
+			ibv_poll_cq(B.cq, 16, wc);
+		}
+		set_rings(false);
+		pair_close();
+		lives++;
+	}
+	scribble_stop = 1;
+	pthread_join(thread, NULL);
+	note("%d connections, %d requests\n", lives, posts);
+	point(lives > 0, "scribbled over all rings", "");
+	victim_check("scribbling");
+}
+
+/* --- mappings --------------------------------------------------------------------------- */
+
+static size_t page;
+
+/* Where a mapping of ours is in the device's file. */
+static off_t offset_of(void *addr, size_t *size)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long from, to, off;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &from, &to, &off) != 3 ||
+		    from != (uintptr_t)addr)
+			continue;
+		*size = to - from;
+		fclose(f);
+		return off;
+	}
+	must(false, "mapping");
+	return 0;
+}
+
+static bool map_fails(int fd, size_t size, int prot, int flags, off_t off,
+		      int want)
+{
+	void *p = mmap(NULL, size, prot, flags, fd, off);
+
+	if (p != MAP_FAILED) {
+		munmap(p, size);
+		note("mapped %zu bytes at %#lx\n", size, (long)off);
+		return false;
+	}
+	if (errno == want || (want == EPERM && errno == EACCES))
+		return true;
+	note("%zu bytes at %#lx: %s\n", size, (long)off, strerror(errno));
+	return false;
+}
+
+static sigjmp_buf caught;
+static void on_fault(int sig)
+{
+	siglongjmp(caught, sig);
+}
+
+static bool readable(const volatile char *p, size_t size)
+{
+	struct sigaction sa = { .sa_handler = on_fault }, bus, segv;
+	volatile size_t i;
+	volatile bool good = true;
+
+	sigaction(SIGBUS, &sa, &bus);
+	sigaction(SIGSEGV, &sa, &segv);
+	if (!sigsetjmp(caught, 1)) {
+		for (i = 0; i < size; i += 64)
+			(void)p[i];
+	} else {
+		note("fault at byte %zu of a ring\n", i);
+		good = false;
+	}
+	sigaction(SIGBUS, &bus, NULL);
+	sigaction(SIGSEGV, &segv, NULL);
+	return good;
+}
+
+static volatile off_t race_off;
+static volatile size_t race_size;
+static volatile int race_stop, race_hits;
+
+static void *race_mmap(void *arg)
+{
+	while (!race_stop) {
+		size_t size = race_size;
+		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       A.ctx->cmd_fd, race_off);
+
+		if (p == MAP_FAILED)
+			continue;
+		p[0] ^= 1;
+		p[size - 1] ^= 1;
+		race_hits++;
+		munmap(p, size);
+	}
+	return NULL;
+}
+
+static void run_mmap(int seconds)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+	struct ibv_context *other = open_dev(A.name);
+	uint64_t end;
+	int fd = A.ctx->cmd_fd, i, status;
+	struct rove_ring *r, *c;
+	pthread_t thread;
+	char *again, *cqmap;
+	size_t size, csize;
+	off_t off, coff;
+	pid_t pid;
+	bool good;
+
+	pair_open();
+	r = &A.rq->sq.ring;
+	off = offset_of(r->hdr, &size);
+	c = &to_rove_cq(A.cq)->ring;
+	coff = offset_of(c->hdr, &csize);
+
+	point(map_fails(fd, size + page, rw, MAP_SHARED, off, EINVAL), "mmap", "one page more");
+	point(size == page || map_fails(fd, size - page, rw, MAP_SHARED, off, EINVAL),
+	      "mmap", "one page less");
+	point(map_fails(fd, page, rw, MAP_SHARED, off + page, EINVAL), "mmap", "from the middle");
+	point(map_fails(fd, size, rw, MAP_SHARED, 1L << 40, EINVAL) &&
+	      map_fails(fd, size, rw, MAP_SHARED, 0x7ffffffffffff000L, EINVAL),
+	      "mmap", "at an offset of nobody");
+	point(map_fails(fd, size, rw, MAP_PRIVATE, off, EINVAL), "mmap", "private");
+	point(map_fails(fd, size, PROT_READ | PROT_EXEC, MAP_SHARED, off, EPERM),
+	      "mmap", "executable");
+	point(mprotect(r->hdr, size, PROT_READ | PROT_EXEC) && errno == EACCES,
+	      "mprotect", "executable");
+	point(map_fails(other->cmd_fd, size, rw, MAP_SHARED, off, EINVAL),
+	      "mmap", "another context's ring");
+	point(mremap(r->hdr, size, size + page, MREMAP_MAYMOVE) == MAP_FAILED,
+	      "mremap", "larger");
+	for (i = 0, good = true; i < 4096; i++) {
+		void *p = mmap(NULL, page * (1 + rnd() % 8), rw, MAP_SHARED, fd,
+			       (rnd() % 4096) * page);
+
+		if (p != MAP_FAILED)
+			good &= readable(p, page);
+	}
+	point(good, "mmap", "random sizes and offsets");
+
+	/* a child sees the same memory and does no harm by going away */
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(!readable((char *)r->hdr, size));
+	waitpid(pid, &status, 0);
+	point(!status, "a child has the rings", "");
+
+	/* twice mapped, in part unmapped, moved: the kernel has its own view */
+	again = mmap(NULL, csize, rw, MAP_SHARED, fd, coff);
+	point(again != MAP_FAILED && !memcmp(again, c->hdr, csize), "mmap", "a ring twice");
+	munmap(again + csize - page, page);
+	cqmap = mmap(NULL, csize, PROT_READ, MAP_SHARED, fd, coff);
+	for (i = 0, good = true; i < DEPTH * 6 && good; i++) {
+		put_send(&A, i);
+		publish(&A);
+		good = expect_wc(&A, i, IBV_WC_SUCCESS, NONE);
+	}
+	point(good, "munmap of a part", "traffic goes on");
+	munmap(again, csize - page);
+
+	/* all that is mapped stays when the queues are gone */
+	again = mmap(NULL, size, rw, MAP_SHARED, fd, off);
+	pair_close();
+	point(again != MAP_FAILED && cqmap != MAP_FAILED && readable(again, size) &&
+	      readable(cqmap, csize), "rings outlive their queues", "");
+	memset(again, 0xff, size);
+	point(map_fails(fd, size, rw, MAP_SHARED, off, EINVAL), "mmap", "a ring that is gone");
+
+	race_off = off;
+	race_size = size;
+	must(!pthread_create(&thread, NULL, race_mmap, NULL), "thread");
+	end = now_ms() + seconds * 1000ULL;
+	for (i = 0; now_ms() < end; i++) {
+		qp_open(&A);
+		race_off = offset_of(A.rq->sq.ring.hdr, &size);
+		race_size = size;
+		usleep(rnd() % 500);
+		qp_close(&A);
+	}
+	race_stop = 1;
+	pthread_join(thread, NULL);
+	note("%d queue pairs, mapped %d times behind their back\n", i, race_hits);
+	point(i > 0, "mmap against destroy", "");
+	munmap(again, size);
+	ibv_close_device(other);
+	victim_check("mapping");
+}
+
+/* --- link and module go away --------------------------------------------------------------- */
+
+static void run_hold(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_recv_wr rwr = { .wr_id = 7 }, *rbad;
+	struct rove_ring *sq, *rq, *cq;
+	char line[16];
+	bool good;
+	int i;
+
+	pair_open();
+	for (i = 0; i < 5; i++)
+		put_recv(&A, i);
+	publish(&A);
+	sq = &A.rq->sq.ring;
+	rq = &A.rq->rq.ring;
+	cq = &to_rove_cq(A.cq)->ring;
+	printf("# ready\n");
+	fflush(stdout);
+	must(fgets(line, sizeof(line), stdin), "stdin");
+
+	for (i = 0, good = true; i < 5; i++)
+		good = good && expect_wc(&A, i, IBV_WC_WR_FLUSH_ERR, NONE);
+	point(good, "flush completions can be read when all is gone", "");
+	point(expect_event(&A, IBV_EVENT_DEVICE_FATAL), "the device is reported dead", "");
+	point(readable((char *)sq->hdr, sq->map_size) &&
+	      readable((char *)rq->hdr, rq->map_size) &&
+	      readable((char *)cq->hdr, cq->map_size), "rings are readable", "");
+	memset(cq->slots, 0xff, cq->map_size - ROVE_RING_SLOTS);
+	memset(sq->slots, 0xff, sq->map_size - ROVE_RING_SLOTS);
+	point(mprotect(rq->hdr, rq->map_size, PROT_READ) == 0 &&
+	      mprotect(rq->hdr, rq->map_size, PROT_READ | PROT_WRITE) == 0,
+	      "and writable, and may change rights", "");
+	fflush(stdout);
+	if (!fork())
+		_exit(!readable((char *)sq->hdr, sq->map_size));
+	wait(&i);
+	point(!i, "a child may have them", "");
+	i = ibv_post_send(A.qp, &wr, &bad);
+	note("post_send: %d, post_recv: %d\n", i, ibv_post_recv(A.qp, &rwr, &rbad));
+	point(map_fails(A.ctx->cmd_fd, sq->map_size, PROT_READ, MAP_SHARED, 0, EIO),
+	      "mmap of a dead device fails", "");
+	/* may fail, must not hang or crash */
+	i = ibv_destroy_qp(A.qp) | ibv_destroy_cq(A.cq) << 8;
+	note("destroy: %#x\n", i);
+	point(true, "destroyed", "");
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode;
+	int seconds;
+
+	if (argc < 6) {
+		fprintf(stderr, "usage: %s DEV GID DEV GID MODE [SEED] [SECONDS]\n",
+			*argv);
+		return 2;
+	}
+	page = sysconf(_SC_PAGESIZE);
+	A.name = argv[1];
+	A.gid_index = atoi(argv[2]);
+	B.name = argv[3];
+	B.gid_index = atoi(argv[4]);
+	mode = argv[5];
+	rnd_state = argc > 6 ? strtoull(argv[6], NULL, 0) : now_ms();
+	rnd_state += !rnd_state;
+	seconds = argc > 7 ? atoi(argv[7]) : 10;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	note("%s, user %d, seed %#llx\n", mode, (int)getuid(),
+	     (unsigned long long)rnd_state);
+	if (strcmp(mode, "hold"))
+		victim_start();
+	end_open(&A);
+	end_open(&B);
+	if (!strcmp(mode, "cases"))
+		run_cases();
+	else if (!strcmp(mode, "scribble"))
+		run_scribble(seconds);
+	else if (!strcmp(mode, "mmap"))
+		run_mmap(seconds);
+	else
+		run_hold();
+	if (strcmp(mode, "hold"))
+		victim_end();
+	return failures > 0;
+}

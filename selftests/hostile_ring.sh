@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# An unprivileged program that writes what it likes to its rings (hostile_ring.c,
+# hazards 1 to 8, 10 to 12 and 62).  Arguments: seed and seconds of the scribbler.
+# timeout: 900
+. "$(dirname "$0")/lib.sh"
+
+seed=${1:-$RANDOM$RANDOM} seconds=${2:-15}
+[[ -x $bin/hostile_ring ]] || skip_all "no hostile_ring: make selftests"
+topo_pair 4200 && links || bail "two links"
+
+setup_nobody() {
+	chmod 666 /dev/infiniband/uverbs* && chmod 755 "$tmp" && chmod 711 /run/root 2>/dev/null
+	cp "$bin/hostile_ring" /tmp/hostile_ring.$$ && chmod 755 /tmp/hostile_ring.$$
+}
+extra_cleanup() { rm -f "/tmp/hostile_ring.$$"; }
+hostile() {
+	timeout -k 5 "$1" setpriv --reuid=65534 --regid=65534 --clear-groups /tmp/hostile_ring.$$ \
+		"$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "${@:2}"
+}
+# The program's test points as ours.
+relay() {
+	local name=$1 rc=$2 line
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "${line#ok * - }" ;;
+		"not ok "*) not_ok "${line#not ok * - }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done < "$tmp/hostile"
+	((rc < 2)) && grep -q '^ok' "$tmp/hostile" || not_ok "$name runs to its end (exit code $rc)"
+}
+counter() { rdma statistic show link "$1" 2>/dev/null | grep -o "$2 [0-9]*" | cut -d' ' -f2; }
+no_res() { ! rdma res show qp | grep -q hostile && ! rdma res show mr | grep -q hostile && ! rdma res show cq | grep -q hostile; }
+
+t "devices for everybody" setup_nobody
+for mode in cases mmap scribble; do
+	hostile 250 $mode "$seed" "$seconds" > "$tmp/hostile" 2>&1
+	relay $mode $?
+	t "$mode: nothing is left" wait_for 20 no_res
+done
+t "bad indices were counted" test "$(counter "$LA" bad_ring_index)" -ge 3
+
+# A program with its rings mapped, and everything under it is taken away.
+mkfifo "$tmp/go"
+hostile 200 hold < "$tmp/go" > "$tmp/hostile" 2>&1 &
+pid=$!
+exec 9> "$tmp/go"
+if wait_for 60 grep -q ready "$tmp/hostile"; then
+	t "link delete with rings mapped" timeout 60 rdma link delete "$LA"
+	t "the other link too" timeout 60 rdma link delete "$LB"
+	t "rmmod with rings mapped" timeout 60 rmmod rove
+	LA= LB=
+fi
+echo go >&9
+exec 9>&-
+wait $pid
+relay hold $?
+done_testing
