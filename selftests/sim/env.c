@@ -176,7 +176,7 @@ int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
 	w->wr_id = wqe->wr_id;
 	w->num_sge = wqe->num_sge;
 	w->length = 0;
-	for (i = 0; i < wqe->num_sge; i++) {
+	for (i = 0; wqe->num_sge <= t->max_sge_recv && i < wqe->num_sge; i++) {
 		w->sge[i] = wqe->sge[i];
 		w->length += wqe->sge[i].length;
 	}

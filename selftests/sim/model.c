@@ -35,6 +35,11 @@ static bool is_send(u8 op)
 	       op == ROVE_WR_SEND_WITH_INV;
 }
 
+static bool takes_recv(u8 op)
+{
+	return is_send(op) || op == ROVE_WR_RDMA_WRITE_WITH_IMM;
+}
+
 /* Execute up to, not including, @end. */
 static void execute(struct sim_qp *qp, u64 end)
 {
@@ -200,12 +205,17 @@ static u32 allowed(struct sim_qp *qp, struct wr *wr)
 		set |= 1 << ROVE_WC_REM_ACCESS_ERR;
 	if (qp->key_pulled && wr->op == ROVE_WR_SEND_WITH_INV)
 		set |= 1 << ROVE_WC_REM_INV_REQ_ERR | 1 << ROVE_WC_REM_ACCESS_ERR;
+	if (qp->local_pulled)
+		set |= 1 << ROVE_WC_LOC_PROT_ERR;
+	if (peer->recv_pulled && is_send(wr->op))
+		set |= 1 << ROVE_WC_REM_OP_ERR;
 	if (peer->t.access == 0)
 		set |= 1 << ROVE_WC_REM_ACCESS_ERR | 1 << ROVE_WC_REM_INV_REQ_ERR;
 	if (peer->rq_broken)
 		set |= 1 << ROVE_WC_REM_OP_ERR;
-	if (is_send(wr->op) && wr->recv_idx < peer->r_posted &&
-	    rr_at(peer, wr->recv_idx)->bad)
+	if (takes_recv(wr->op) && wr->recv_idx < peer->r_posted &&
+	    (rr_at(peer, wr->recv_idx)->bad == BAD_RECV_NUM_SGE ||
+	     (is_send(wr->op) && rr_at(peer, wr->recv_idx)->bad)))
 		set |= 1 << ROVE_WC_REM_OP_ERR;
 	return set;
 }
@@ -285,8 +295,8 @@ static void check_received(struct sim_qp *qp, const struct rove_cqe *cqe,
 
 	if (wr->bad)
 		sim_fail(qp, "receives bad work request %llu (%d)", idx, wr->bad);
-	if (!write && rr->bad && wr->len)
-		sim_fail(qp, "receives into memory with a bad key");
+	if (rr->bad == BAD_RECV_NUM_SGE || (!write && rr->bad && wr->len))
+		sim_fail(qp, "receives into a bad receive request (%d)", rr->bad);
 	execute(from, max(idx + 1, from->exec));
 	if (from->exec != idx + 1)
 		sim_fail(qp, "receive of %llu completes after that of %llu", idx,
@@ -334,8 +344,10 @@ static void recv_error(struct sim_qp *qp, const struct rove_cqe *cqe,
 			 cqe->status);
 	if (qp->rq_error || qp->killed)
 		set |= 1 << ROVE_WC_WR_FLUSH_ERR;
-	if (!qp->rq_error && rr->bad)
+	if (!qp->rq_error && (rr->bad == BAD_RECV_LKEY || qp->recv_pulled))
 		set |= 1 << ROVE_WC_LOC_PROT_ERR;
+	if (!qp->rq_error && rr->bad == BAD_RECV_NUM_SGE)
+		set |= 1 << ROVE_WC_LOC_QP_OP_ERR;
 	if (!qp->rq_error && qp->r_done < from->recv_seq) {
 		struct wr *wr = wr_at(from, from->expect[qp->r_done % WRS]);
 

@@ -219,7 +219,8 @@ enum bad_kind {
 	BAD_LENGTH,		/* more than 2^31, or an atomic of not 8 */
 	BAD_INV_KEY,		/* SEND with Invalidate of nobody's key */
 	BAD_LOCAL_INV,
-	BAD_RECV_LKEY,		/* the receive request's key is bad */
+	BAD_RECV_LKEY,		/* of a receive request */
+	BAD_RECV_NUM_SGE,
 	BAD_KINDS,
 };
 
@@ -332,6 +333,8 @@ struct sim_qp {
 	u64 talias_read;	/* last READ that named mr_talias, plus 1 */
 	struct mr *mr_noright;
 	bool key_pulled;	/* the user deregistered mr_target */
+	bool local_pulled;	/* mr_local */
+	bool recv_pulled;	/* mr_recv */
 
 	/* the model: free-running indices into the rings below */
 	struct wr wr[WRS];

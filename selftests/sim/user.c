@@ -305,15 +305,18 @@ static bool post_recv(struct sim_qp *qp)
 	rr->nsge = n;
 	rr->total = need;
 	rr->arena_end = qp->recv_mem.head;
-	if (need && chance(sim.sc->bad / 4))
-		rr->bad = BAD_RECV_LKEY;
+	if (chance(sim.sc->bad / 4))
+		rr->bad = need && rnd() & 1 ? BAD_RECV_LKEY : BAD_RECV_NUM_SGE;
 	wqe->wr_id = rr->wr_id;
 	wqe->num_sge = n;
+	if (rr->bad == BAD_RECV_NUM_SGE)
+		wqe->num_sge = qp->t.max_sge_recv + 1 + below(rnd() & 1 ? 4 : U32_MAX / 2);
 	for (i = 0; i < rr->nsge; i++)
 		wqe->sge[i] = (struct rove_sge) {
 			.addr = qp->mr_recv->va + rr->off[i],
 			.length = rr->sge_len[i],
-			.lkey = rr->bad ? qp->mr_ro->key ^ 1 : qp->mr_recv->key,
+			.lkey = rr->bad == BAD_RECV_LKEY ? qp->mr_recv->key ^ 1 :
+							   qp->mr_recv->key,
 		};
 	qp->rq_prod++;
 	qp->r_posted++;
@@ -738,6 +741,16 @@ static void misbehave(struct sim_qp *qp)
 	case 4:
 		user_kill(qp);
 		break;
+	case 5:
+		trace(qp, "pulls its local key");
+		qp->local_pulled = true;
+		qp->mr_local->valid = false;
+		break;
+	case 6:
+		trace(qp, "pulls the key of its receives");
+		qp->recv_pulled = true;
+		qp->mr_recv->valid = false;
+		break;
 	}
 }
 
@@ -887,6 +900,10 @@ void user_recycle(struct sim_qp *a)
 		qp[i]->drained = false;
 		qp[i]->sq_error = false;
 		qp[i]->rq_error = false;
+		qp[i]->local_pulled = false;
+		qp[i]->recv_pulled = false;
+		qp[i]->mr_local->valid = true;
+		qp[i]->mr_recv->valid = true;
 		qp[i]->starve_until = 0;
 		qp[i]->last_signaled = qp[i]->posted;
 		memset(qp[i]->event, 0, sizeof(qp[i]->event));
