@@ -139,10 +139,7 @@ static void transfer(u8 op, u32 len, u32 mtu)
 		missing += !(sink.map[i / 8] >> i % 8 & 1);
 	if (missing || sink.bytes < len)
 		sim_fail(a, "%llu of %u bytes never arrived", missing * GRAIN, len);
-	event_clear();
-	while (sim.nqps)
-		user_free(sim.qp[--sim.nqps]);
-	mr_clear();
+	sim_end_round();
 }
 
 static void init(void)

@@ -113,21 +113,13 @@ static u32 count(u32 psn)
 	return n;
 }
 
-static void cleanup(void)
-{
-	event_clear();
-	while (sim.nqps)
-		user_free(sim.qp[--sim.nqps]);
-	mr_clear();
-}
-
 /* A pair in RTS with plain settings, PSNs from 100 (a) and 5000 (b). */
 static void start(u32 mtu)
 {
 	struct sim_qp *qp[2];
 	u32 i;
 
-	cleanup();
+	sim_end_round();
 	a = user_new_pair();
 	b = a->peer;
 	qp[0] = a;

@@ -286,12 +286,6 @@ static void check_rnr(struct sim_qp *qp, const struct rove_burst *b)
 	qp->rnr_armed = false;
 }
 
-static bool is_rd(u8 op)
-{
-	return op == ROVE_WR_RDMA_READ || op == ROVE_WR_ATOMIC_CMP_AND_SWP ||
-	       op == ROVE_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /*
  * The first packet of a work request: in order, not while drained, fences and
  * max_rd_atomic respected.  Of earlier READs and atomics only those that are
@@ -320,7 +314,6 @@ static void check_begin(struct sim_qp *qp, struct wr *wr, u64 idx)
 			 qp->t.max_rd_atomic);
 	qp->emitted = idx + 1;
 	wr->emitted = true;
-	wr->psn = qp->t.req.psn_next;
 }
 
 static void check_request(struct sim_qp *qp, const struct rove_burst *b)

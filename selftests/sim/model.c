@@ -18,28 +18,6 @@ static bool overlaps(const struct wr *a, u32 toff, u32 len)
 	return a->toff < toff + len && toff < a->toff + a->len;
 }
 
-static bool is_atomic(u8 op)
-{
-	return op == ROVE_WR_ATOMIC_CMP_AND_SWP ||
-	       op == ROVE_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static bool is_write(u8 op)
-{
-	return op == ROVE_WR_RDMA_WRITE || op == ROVE_WR_RDMA_WRITE_WITH_IMM;
-}
-
-static bool is_send(u8 op)
-{
-	return op == ROVE_WR_SEND || op == ROVE_WR_SEND_WITH_IMM ||
-	       op == ROVE_WR_SEND_WITH_INV;
-}
-
-static bool takes_recv(u8 op)
-{
-	return is_send(op) || op == ROVE_WR_RDMA_WRITE_WITH_IMM;
-}
-
 /* Execute up to, not including, @end. */
 static void execute(struct sim_qp *qp, u64 end)
 {
@@ -237,11 +215,9 @@ static void send_error(struct sim_qp *qp, const struct rove_cqe *cqe, u64 idx)
 	}
 	if (!qp->sq_error) {
 		qp->sq_error = true;
-		qp->sq_status = cqe->status;
 		trace(qp, "first error: %u", cqe->status);
 	}
-	if (!qp->killed)
-		qp->killed = true;
+	qp->killed = true;
 }
 
 static void send_cqe(struct sim_qp *qp, const struct rove_cqe *cqe)
@@ -275,8 +251,7 @@ static void send_cqe(struct sim_qp *qp, const struct rove_cqe *cqe)
 		check_done(qp, idx);
 		if (cqe->opcode != send_opcode(wr->op))
 			sim_fail(qp, "opcode %u of operation %u", cqe->opcode, wr->op);
-		if ((wr->op == ROVE_WR_RDMA_READ || is_atomic(wr->op)) &&
-		    cqe->byte_len != wr->len)
+		if (is_rd(wr->op) && cqe->byte_len != wr->len)
 			sim_fail(qp, "byte_len %u of %u", cqe->byte_len, wr->len);
 		if (cqe->wc_flags)
 			sim_fail(qp, "wc_flags %x of a send", cqe->wc_flags);

@@ -403,12 +403,9 @@ static void note_rnr_nak(struct sim_qp *qp, const struct rove_pkt *pkt)
 	if ((pkt->syndrome & ROVE_AETH_KIND) != ROVE_AETH_RNR_NAK ||
 	    (qp->rnr_armed && pkt->psn == qp->rnr_psn))
 		return;
-	for (i = qp->done; i < qp->posted; i++) {
-		u8 op = wr_at(qp, i)->op;
-
-		if (op >= ROVE_WR_RDMA_READ && op <= ROVE_WR_ATOMIC_FETCH_AND_ADD)
+	for (i = qp->done; i < qp->posted; i++)
+		if (is_rd(wr_at(qp, i)->op))
 			return;
-	}
 	qp->rnr_armed = true;
 	qp->rnr_psn = pkt->psn;
 	qp->rnr_until = sim.now + rove_rnr_delay(pkt->syndrome & ROVE_AETH_VALUE);

@@ -104,7 +104,7 @@ void sim_fail(const struct sim_qp *qp, const char *fmt, ...)
 
 /* ---- running ---- */
 
-void sim_dispatch(const struct event *ev)
+static void dispatch(const struct event *ev)
 {
 	struct sim_qp *qp = ev->arg;
 
@@ -179,7 +179,7 @@ void sim_run_until(bool (*done)(void), u64 limit)
 		    ++sim.events_since > HANG_EVENTS)
 			sim_fail(NULL, "hang: no completion since %llu ns, %llu events",
 				 sim.last_progress, sim.events_since);
-		sim_dispatch(&ev);
+		dispatch(&ev);
 	}
 }
 
@@ -201,7 +201,7 @@ static bool all_done(void)
 	return true;
 }
 
-static void end_round(void)
+void sim_end_round(void)
 {
 	event_clear();
 	while (sim.nqps)
@@ -300,7 +300,7 @@ static bool run_scenario(const struct scenario *sc, u64 seed, u32 rounds,
 		rounds = sc->run ? 1 : max(1U, (u32)(msgs / ROUND_MSGS));
 	for (r = 0; r < rounds && ok; r++) {
 		ok = try_round(sc, seed + r, min(msgs, (u64)ROUND_MSGS), &checks);
-		end_round();
+		sim_end_round();
 	}
 	seconds = wall() - start;
 	if (ok)

@@ -248,8 +248,6 @@ struct wr {
 	u64 arena_end;
 	u8 *snap;		/* READ: what it must return */
 	u64 orig;		/* atomic: what it must return */
-	u32 psn;		/* once @emitted */
-	u64 posted_at;
 };
 
 /* A receive work request as the model remembers it. */
@@ -309,7 +307,6 @@ struct sim_qp {
 	struct mr *mr_local;	/* send_mem, writable */
 	struct mr *mr_ro;	/* send_mem, read only */
 	struct mr *mr_alias;	/* send_mem, until LOCAL_INV */
-	u64 alias_used;		/* last work request that named mr_alias, plus 1 */
 	struct mr *mr_recv;
 	u32 max_send;		/* longest SEND when its receive is not posted yet */
 	u32 rq_level;		/* receives to keep posted */
@@ -351,11 +348,6 @@ struct sim_qp {
 	u64 r_polled;
 	bool sq_error;		/* a failed completion was seen */
 	bool rq_error;
-	u32 sq_status;		/* the first one */
-	u32 rq_status;
-
-	/* completions not polled: model index after each */
-	bool cq_ready;
 
 	/* the wire: what the peer's NAKs allow */
 	u32 rnr_psn;		/* may not be sent again before @rnr_until */
@@ -367,6 +359,34 @@ struct sim_qp {
 		       bool solicited);
 	bool (*on_packet)(struct sim_qp *qp, const u8 *bth);	/* true: lose it */
 };
+
+static inline bool is_send(u8 op)
+{
+	return op == ROVE_WR_SEND || op == ROVE_WR_SEND_WITH_IMM ||
+	       op == ROVE_WR_SEND_WITH_INV;
+}
+
+static inline bool is_write(u8 op)
+{
+	return op == ROVE_WR_RDMA_WRITE || op == ROVE_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static inline bool is_atomic(u8 op)
+{
+	return op == ROVE_WR_ATOMIC_CMP_AND_SWP ||
+	       op == ROVE_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* The answer brings data, so an ACK does not complete it. */
+static inline bool is_rd(u8 op)
+{
+	return op == ROVE_WR_RDMA_READ || is_atomic(op);
+}
+
+static inline bool takes_recv(u8 op)
+{
+	return is_send(op) || op == ROVE_WR_RDMA_WRITE_WITH_IMM;
+}
 
 static inline struct sim_qp *to_qp(struct rove_tqp *t)
 {
@@ -423,8 +443,7 @@ void model_round_end(void);
 
 /* ---- sim.c ---- */
 void sim_run_until(bool (*done)(void), u64 limit);
-void sim_dispatch(const struct event *ev);
-u64 sim_counter(enum rove_counter c);
+void sim_end_round(void);
 
 /* ---- vectors.c, directed.c, big.c: number of checks made ---- */
 int vectors_run(void);

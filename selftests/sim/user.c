@@ -124,7 +124,6 @@ static void new_alias(struct sim_qp *qp)
 {
 	qp->mr_alias = mr_add(qp, qp->mr_local->va, qp->send_mem.mem,
 			      qp->send_mem.size, LOCAL_RIGHTS);
-	qp->alias_used = 0;
 }
 
 static void setup(struct sim_qp *qp)
@@ -372,23 +371,6 @@ static u8 pick_op(const struct sim_qp *qp)
 	return op[below(64)];
 }
 
-static bool is_send(u8 op)
-{
-	return op == ROVE_WR_SEND || op == ROVE_WR_SEND_WITH_IMM ||
-	       op == ROVE_WR_SEND_WITH_INV;
-}
-
-static bool is_atomic(u8 op)
-{
-	return op == ROVE_WR_ATOMIC_CMP_AND_SWP ||
-	       op == ROVE_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static bool takes_recv(u8 op)
-{
-	return is_send(op) || op == ROVE_WR_RDMA_WRITE_WITH_IMM;
-}
-
 /* Does an unfinished READ read what @wr will change? */
 static bool needs_fence(struct sim_qp *qp, const struct wr *wr)
 {
@@ -416,9 +398,7 @@ static bool needs_fence(struct sim_qp *qp, const struct wr *wr)
  */
 static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 {
-	bool rd = wr->op == ROVE_WR_RDMA_READ || is_atomic(wr->op);
-	bool write = wr->op == ROVE_WR_RDMA_WRITE ||
-		     wr->op == ROVE_WR_RDMA_WRITE_WITH_IMM;
+	bool rd = is_rd(wr->op), write = is_write(wr->op);
 	enum bad_kind bad = between(1, BAD_KINDS - 1);
 	u32 i;
 
@@ -547,8 +527,8 @@ static bool too_long(struct sim_qp *qp, struct wr *wr)
 	return true;
 }
 
-/* Choose operation, length and target; false when it may not be posted now. */
-static bool choose(struct sim_qp *qp, struct wr *wr)
+/* Choose operation, length and target. */
+static void choose(struct sim_qp *qp, struct wr *wr)
 {
 	struct sim_qp *peer = qp->peer;
 	bool have_recv = qp->recv_seq < peer->r_posted;
@@ -557,8 +537,7 @@ static bool choose(struct sim_qp *qp, struct wr *wr)
 	if (takes_recv(wr->op) && !have_recv &&
 	    (!sim.sc->rnr || qp->recv_seq - peer->r_done >= WRS / 2))
 		wr->op = ROVE_WR_RDMA_WRITE;
-	if (!qp->t.max_rd_atomic &&
-	    (wr->op == ROVE_WR_RDMA_READ || is_atomic(wr->op)))
+	if (is_rd(wr->op) && !qp->t.max_rd_atomic)
 		wr->op = ROVE_WR_RDMA_WRITE;
 	if (wr->op == ROVE_WR_SEND_WITH_INV && qp->key_pulled)
 		wr->op = ROVE_WR_SEND;
@@ -574,61 +553,43 @@ static bool choose(struct sim_qp *qp, struct wr *wr)
 		wr->len = 8;
 		wr->toff = below(qp->tsize - 15);
 		wr->toff += -(qp->mr_target->va + wr->toff) & 7;
+		wr->compare_add = rnd();
+		wr->swap = rnd();
+		if (rnd() & 1)	/* likely to be equal */
+			memcpy(&wr->compare_add, qp->tshadow + wr->toff, 8);
 	} else {
 		wr->len = pick_len(qp, sim.sc->max_len);
 		wr->toff = below(qp->tsize - wr->len + 1);
 	}
-	return true;
 }
 
-static bool post_send(struct sim_qp *qp, bool last)
+/* Inline bytes, or SGEs with the payload in them; false when memory is full. */
+static bool lay_out(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 {
-	struct rove_send_wqe *wqe = env_sq_slot(qp);
-	struct wr *wr = wr_at(qp, qp->posted);
-	bool inv = false, sig;
 	u32 i, done = 0;
-	int n = 0;
+	int n;
 
-	if (!wqe || qp->posted - qp->polled >= WRS - 1)
-		return false;
-	free(wr->snap);
-	memset(wr, 0, sizeof(*wr));
-	if (last)
-		wr->op = ROVE_WR_RDMA_WRITE;
-	else if (!choose(qp, wr))
-		return false;
-
-	memset(wqe, 0, sizeof(*wqe));
 	wr->seed = rnd();
-	if (wr->op != ROVE_WR_RDMA_READ && !is_atomic(wr->op) &&
-	    wr->op != ROVE_WR_LOCAL_INV && wr->len <= qp->t.max_inline && rnd() & 1) {
+	if (!is_rd(wr->op) && wr->op != ROVE_WR_LOCAL_INV &&
+	    wr->len <= qp->t.max_inline && rnd() & 1) {
 		wr->flags |= ROVE_WR_INLINE;
 		wqe->inline_len = wr->len;
 		fill((u8 *)wqe->sge, wr->len, wr->seed);
-	} else {
-		n = arena_sges(&qp->send_mem, wr->len, qp->t.max_sge_send,
-			       wr->off, wr->sge_len);
-		if (n < 0)
-			return false;
+		return true;
 	}
+	n = arena_sges(&qp->send_mem, wr->len, qp->t.max_sge_send, wr->off,
+		       wr->sge_len);
+	if (n < 0)
+		return false;
 	wr->nsge = n;
-	wr->arena_end = qp->send_mem.head;
-	wr->wr_id = mix(qp->epoch * MAX_QPS + qp->idx) << 32 | (u32)qp->posted;
-	wr->rkey = qp->key_pulled || below(3) ? qp->mr_target->key :
-						qp->mr_talias->key;
-	if (wr->rkey == qp->mr_talias->key && wr->op == ROVE_WR_RDMA_READ)
-		qp->talias_read = qp->posted + 1;
-	wr->imm = rnd();
-	if (n && wr->op != ROVE_WR_RDMA_READ && !is_atomic(wr->op))
+	wqe->num_sge = n;
+	if (n && !is_rd(wr->op))
 		fill(scratch, wr->len, wr->seed);
 	for (i = 0; i < wr->nsge; i++) {
-		bool reads = wr->op == ROVE_WR_RDMA_READ || is_atomic(wr->op);
 		struct mr *mr = below(3) ? qp->mr_local :
-				!reads && rnd() & 1 ? qp->mr_ro : qp->mr_alias;
+				!is_rd(wr->op) && rnd() & 1 ? qp->mr_ro : qp->mr_alias;
 
-		if (mr == qp->mr_alias)
-			qp->alias_used = qp->posted + 1;
-		if (!reads)
+		if (!is_rd(wr->op))
 			memcpy(qp->send_mem.mem + wr->off[i], scratch + done,
 			       wr->sge_len[i]);
 		done += wr->sge_len[i];
@@ -638,55 +599,86 @@ static bool post_send(struct sim_qp *qp, bool last)
 			.lkey = mr->key,
 		};
 	}
-	if (takes_recv(wr->op)) {
-		wr->recv_idx = qp->recv_seq;
-		qp->expect[qp->recv_seq++ % WRS] = qp->posted;
-	}
-	if (is_atomic(wr->op)) {
-		wr->compare_add = rnd();
-		wr->swap = rnd();
-		if (rnd() & 1)	/* likely to be equal */
-			memcpy(&wr->compare_add, qp->tshadow + wr->toff, 8);
-	}
-	if (needs_fence(qp, wr) || !below(12))
-		wr->flags |= ROVE_WR_FENCE;
-	if (!below(4))
-		wr->flags |= ROVE_WR_SOLICITED;
-	sig = last || below(3) || qp->posted - qp->last_signaled >= 24 ||
-	      qp->posted - qp->last_signaled >= qp->sq_depth / 2;
-	if (sig)
-		wr->flags |= ROVE_WR_SIGNALED;
-	wr->signaled = sig || qp->t.sq_sig_all;
+	return true;
+}
 
-	wqe->wr_id = wr->wr_id;
-	wqe->opcode = wr->op;
-	wqe->num_sge = n;
+/* The keys named; one that is to be invalidated is not named any more. */
+static void use_keys(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
+{
+	wr->rkey = qp->key_pulled || below(3) ? qp->mr_target->key :
+						qp->mr_talias->key;
+	if (wr->rkey == qp->mr_talias->key && wr->op == ROVE_WR_RDMA_READ)
+		qp->talias_read = qp->posted + 1;
 	wqe->rkey = wr->rkey;
-	wqe->remote_addr = qp->mr_target->va + wr->toff;
-	wqe->compare_add = wr->compare_add;
-	wqe->swap = wr->swap;
+	wr->imm = rnd();
 	wqe->imm_data = wr->imm;
 	if (wr->op == ROVE_WR_LOCAL_INV) {
 		wr->inv_key = qp->mr_alias->key;
 		wqe->invalidate_rkey = wr->inv_key;
-		inv = true;
+		new_alias(qp);
 	} else if (wr->op == ROVE_WR_SEND_WITH_INV) {
 		wr->inv_key = qp->mr_talias->key;
 		wqe->invalidate_rkey = wr->inv_key;
-		inv = true;
-	}
-	wqe->flags = wr->flags;
-	if (!wr->bad && !last && chance(sim.sc->bad))
-		spoil(qp, wr, wqe);
-	if (inv && wr->op == ROVE_WR_LOCAL_INV) {
-		new_alias(qp);
-	} else if (inv) {
 		qp->mr_talias = mr_add(qp->peer, qp->mr_target->va, qp->tmem,
 				       qp->tsize, REMOTE_RIGHTS);
 		qp->talias_read = 0;
 	}
+}
+
+/*
+ * Signalled often enough that memory and slots come back; unsignalled often
+ * enough to try what that means.
+ */
+static void choose_flags(struct sim_qp *qp, struct wr *wr, bool last)
+{
+	u64 silent = qp->posted - qp->last_signaled;
+
+	if (needs_fence(qp, wr) || !below(12))
+		wr->flags |= ROVE_WR_FENCE;
+	if (!below(4))
+		wr->flags |= ROVE_WR_SOLICITED;
+	if (last || below(3) || silent >= 24 || silent >= qp->sq_depth / 2)
+		wr->flags |= ROVE_WR_SIGNALED;
+	wr->signaled = wr->flags & ROVE_WR_SIGNALED || qp->t.sq_sig_all;
+}
+
+/* Post a request; @last: one that is sure to complete with an entry. */
+static bool post_send(struct sim_qp *qp, bool last)
+{
+	struct rove_send_wqe *wqe = env_sq_slot(qp);
+	struct wr *wr = wr_at(qp, qp->posted);
+
+	if (!wqe || qp->posted - qp->polled >= WRS - 1)
+		return false;
+	free(wr->snap);
+	memset(wr, 0, sizeof(*wr));
+	memset(wqe, 0, sizeof(*wqe));
+	if (last)
+		wr->op = ROVE_WR_RDMA_WRITE;
+	else
+		choose(qp, wr);
+	if (!lay_out(qp, wr, wqe))
+		return false;
+	choose_flags(qp, wr, last);
+	use_keys(qp, wr, wqe);
+	if (takes_recv(wr->op)) {
+		wr->recv_idx = qp->recv_seq;
+		qp->expect[qp->recv_seq++ % WRS] = qp->posted;
+	}
+	wr->arena_end = qp->send_mem.head;
+	wr->wr_id = mix(qp->epoch * MAX_QPS + qp->idx) << 32 | (u32)qp->posted;
+
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = wr->op;
+	wqe->flags = wr->flags;
+	wqe->remote_addr = qp->mr_target->va + wr->toff;
+	wqe->compare_add = wr->compare_add;
+	wqe->swap = wr->swap;
+	if (!wr->bad && !last && chance(sim.sc->bad))
+		spoil(qp, wr, wqe);
 	trace(qp, "posts %llx op %u flags %x len %u toff %u sges %u%s", wr->wr_id,
-	      wr->op, wr->flags, wr->len, wr->toff, n, wr->bad ? " BAD" : "");
+	      wr->op, wr->flags, wr->len, wr->toff, wr->nsge,
+	      wr->bad ? " BAD" : "");
 	qp->sq_prod++;
 	qp->posted++;
 	stats.wrs++;
