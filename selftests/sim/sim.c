@@ -130,7 +130,7 @@ static void dispatch(const struct event *ev)
 		break;
 	case EV_ACK:
 		qp->ack_owed = false;
-		rove_tqp_ack(&qp->t, sim.now);
+		rove_tqp_send(&qp->t, sim.now);
 		break;
 	case EV_SEND:
 		qp->send_owed = false;

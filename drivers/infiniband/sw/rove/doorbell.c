@@ -71,27 +71,33 @@ void rove_doorbell_settle(struct rove_qp *qp)
 	struct rove_doorbell *db = &qp->db;
 	int pass;
 
-	if (!qp->user || !qp->sq.depth || qp->dead ||
-	    qp->t.state == ROVE_TQP_ERR)
+	if (!qp->user || !qp->sq.depth || qp->dead)
 		return;
-	for (pass = 0;; pass++) {
-		bool watch = db->open || rove_env_sq_pending(&qp->t);
+	for (pass = 0; qp->t.state != ROVE_TQP_ERR; pass++) {
+		bool pending = rove_env_sq_pending(&qp->t);
+		bool watch = db->open || (pending && rove_tqp_waits(&qp->t));
 
-		if (watch == db->watched)
-			return;
-		db->watched = watch;
-		set_need_wakeup(qp, &qp->sq, !watch);
-		if (watch)
-			return;
-		/* Pairs with the fence between the program's post and its look. */
-		smp_mb();
-		if (!rove_env_sq_pending(&qp->t))
-			return;
-		/* It posts as fast as we look: let it, and take what is there. */
-		if (pass == 2)
-			open_window(qp);
-		else
+		if (watch || !pending) {
+			if (watch == db->watched)
+				return;
+			db->watched = watch;
+			set_need_wakeup(qp, &qp->sq, !watch);
+			if (watch)
+				return;
+			/* Pairs with the program's fence after its post. */
+			smp_mb();
+			if (!rove_env_sq_pending(&qp->t))
+				return;
+		}
+		/*
+		 * Posted after the transport had found the ring empty, so
+		 * nobody else will look: take it, and if the program posts as
+		 * fast as we look, let it.
+		 */
+		if (pass < 2)
 			rove_tqp_send(&qp->t, ktime_get_ns());
+		else
+			open_window(qp);
 	}
 }
 

@@ -141,6 +141,7 @@ static void progress(struct rove_tqp *t, u32 psn, u64 now)
 	req->rnr_retries = t->rnr_retry;
 	req->rnr_wait = false;
 	req->rnr_deadline = ROVE_NO_DEADLINE;
+	req->rnr_probe = false;
 	req->went_back = false;
 	/* The peer may have more than we have sent again: skip forward. */
 	if (psn_diff(psn, req->psn_next) > 0)
@@ -307,6 +308,11 @@ static bool start(struct rove_tqp *t, struct rove_swqe *w)
 
 	if (w->wqe.flags & ROVE_WR_FENCE && req->rd_outstanding)
 		return false;
+	if (rd && !t->max_rd_atomic) {
+		/* Taken away in SQD. */
+		w->status = ROVE_WC_LOC_QP_OP_ERR;
+		return false;
+	}
 	if (rd && req->rd_outstanding >= t->max_rd_atomic)
 		return false;
 	/* With nothing under way, one message may go to ask for credits. */
@@ -329,6 +335,8 @@ static bool want_ackreq(struct rove_tqp *t, u32 next, bool end_of_message)
 	struct rove_requester *req = &t->req;
 
 	if (psn_diff(next, req->psn_ackreq) >= (s32)(req->window / 4))
+		return true;
+	if (end_of_message && req->rnr_probe)
 		return true;
 	if (!end_of_message || req->cur + 1 != req->fetched)
 		return false;
@@ -353,17 +361,20 @@ static void advance(struct rove_tqp *t, u32 next, bool ackreq, u64 now)
 	catch_up(t);
 }
 
-static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+/* Packets @idx to @idx + @n of a SEND or WRITE. */
+static struct rove_burst payload_burst(const struct rove_tqp *t,
+				       const struct rove_swqe *w, u32 idx, u32 n)
 {
-	struct rove_requester *req = &t->req;
-	u32 idx = psn_diff(req->psn_next, w->first_psn);
-	s32 room = req->window - psn_diff(req->psn_next, req->psn_una);
 	struct rove_burst b = {
 		.kind = w->wqe.opcode == ROVE_WR_RDMA_WRITE ||
 			w->wqe.opcode == ROVE_WR_RDMA_WRITE_WITH_IMM ?
 			ROVE_BURST_WRITE : ROVE_BURST_SEND,
 		.first = !idx,
-		.psn = req->psn_next,
+		.last = idx + n == w->npkts,
+		.solicited = w->wqe.flags & ROVE_WR_SOLICITED &&
+			     takes_receive(w),
+		.psn = psn_add(w->first_psn, idx),
+		.npkts = n,
 		.mtu = t->mtu,
 		.offset = idx * t->mtu,
 		.wqe = w,
@@ -371,15 +382,24 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 		.rkey = w->wqe.rkey,
 		.dma_len = w->length,
 	};
+
+	b.length = b.last ? w->length - b.offset : n * t->mtu;
+	return b;
+}
+
+static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	u32 idx = psn_diff(req->psn_next, w->first_psn);
+	s32 room = req->window - psn_diff(req->psn_next, req->psn_una);
+	struct rove_burst b;
 	u32 next;
 	int ret;
 
 	if (room <= 0)
 		return -EBUSY;
-	b.npkts = min3(w->npkts - idx, (u32)room, (u32)ROVE_BURST_PKTS);
-	b.last = idx + b.npkts == w->npkts;
-	b.length = b.last ? w->length - b.offset : b.npkts * t->mtu;
-	b.solicited = w->wqe.flags & ROVE_WR_SOLICITED && takes_receive(w);
+	b = payload_burst(t, w, idx, min3(w->npkts - idx, (u32)room,
+					  (u32)ROVE_BURST_PKTS));
 	next = psn_add(b.psn, b.npkts);
 	b.ackreq = want_ackreq(t, next, b.last);
 	ret = rove_env_emit(t, &b);
@@ -456,28 +476,13 @@ static void probe(struct rove_tqp *t, u64 now)
 	struct rove_requester *req = &t->req;
 	struct rove_swqe *w = rove_swqe(req, req->cur - 1);
 	u32 next = psn_add(w->first_psn, w->npkts);
-	struct rove_burst b = {
-		.kind = w->wqe.opcode == ROVE_WR_RDMA_WRITE ||
-			w->wqe.opcode == ROVE_WR_RDMA_WRITE_WITH_IMM ?
-			ROVE_BURST_WRITE : ROVE_BURST_SEND,
-		.first = w->npkts == 1,
-		.last = true,
-		.solicited = w->wqe.flags & ROVE_WR_SOLICITED && takes_receive(w),
-		.ackreq = true,
-		.psn = psn_add(next, -1),
-		.npkts = 1,
-		.mtu = t->mtu,
-		.offset = (w->npkts - 1) * t->mtu,
-		.wqe = w,
-		.va = w->wqe.remote_addr,
-		.rkey = w->wqe.rkey,
-		.dma_len = w->length,
-	};
+	struct rove_burst b;
 
 	if (req->cur == req->done || psn_diff(req->psn_ackreq, next) >= 0 ||
 	    is_read_or_atomic(w))
 		return;
-	b.length = w->length - b.offset;
+	b = payload_burst(t, w, w->npkts - 1, 1);
+	b.ackreq = true;
 	if (!rove_env_emit(t, &b))
 		req->psn_ackreq = next;
 	restart_rto(t, now);
@@ -525,14 +530,15 @@ static bool step(struct rove_tqp *t, u64 now)
 	}
 	if (!w->started && !start(t, w)) {
 		probe(t, now);
-		return false;
+		return w->status;
 	}
+	if (req->rnr_probe && req->cur != req->done)
+		return false;
 	ret = emit(t, w, now);
 	if (ret == -EFAULT) {
 		w->status = ROVE_WC_LOC_PROT_ERR;
 		return true;
 	}
-	req->tx_blocked = ret == -EAGAIN;
 	return !ret;
 }
 
@@ -559,6 +565,9 @@ static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 	struct rove_requester *req = &t->req;
 
 	rove_env_count(t, ROVE_CNT_RNR_NAK_RX);
+	/* One NAK, one retry, however often the network repeats it. */
+	if (req->rnr_wait)
+		return;
 	if (t->rnr_retry != 7) {
 		if (!req->rnr_retries) {
 			rove_env_count(t, ROVE_CNT_RNR_EXC);
@@ -569,6 +578,7 @@ static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 	}
 	go_back(t, now);
 	req->rnr_wait = true;
+	req->rnr_probe = true;
 	req->rnr_deadline = now + rove_rnr_delay(code);
 	req->rto_deadline = ROVE_NO_DEADLINE;
 }

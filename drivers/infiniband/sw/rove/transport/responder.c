@@ -370,8 +370,10 @@ static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 
 	if (reply_pending(resp, pkt->psn))
 		return;
+	/* The newest first: PSNs come round again. */
 	for (i = 0; i < resp->res_count; i++) {
-		res = resp->res[i];
+		res = resp->res[(resp->res_next + resp->max_res - 1 - i) %
+				resp->max_res];
 		skip = psn_diff(pkt->psn, res.psn);
 		if (skip < res.npkts &&
 		    read == (res.kind == ROVE_BURST_READ_RESPONSE))
@@ -543,10 +545,8 @@ static bool send_replies(struct rove_tqp *t)
 			refuse_access(t);
 			return true;
 		}
-		if (n < 0) {
-			t->req.tx_blocked = true;
+		if (n < 0)
 			return false;
-		}
 		budget -= n;
 		r->sent += n;
 next:
@@ -581,10 +581,8 @@ void rove_resp_run(struct rove_tqp *t)
 		b.syndrome = ack_syndrome(t);
 		b.psn = psn_add(resp->epsn, -1);
 	}
-	if (rove_env_emit(t, &b) == -EAGAIN) {
-		t->req.tx_blocked = true;
+	if (rove_env_emit(t, &b) == -EAGAIN)
 		return;
-	}
 	rove_env_count(t, ROVE_CNT_ACK_TX);
 	resp->nak = 0;
 	resp->ack_due = false;

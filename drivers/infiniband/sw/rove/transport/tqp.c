@@ -101,10 +101,14 @@ void rove_tqp_flush(struct rove_tqp *t)
 
 void rove_tqp_send(struct rove_tqp *t, u64 now)
 {
-	t->req.tx_blocked = false;
 	rove_resp_run(t);
 	rove_req_run(t, now);
 	rearm(t);
+}
+
+bool rove_tqp_waits(const struct rove_tqp *t)
+{
+	return t->state != ROVE_TQP_RTS || t->req.cur != t->req.fetched;
 }
 
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
@@ -113,12 +117,6 @@ void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		rove_resp_rx(t, pkt);
 	else
 		rove_req_rx(t, pkt, now);
-	rearm(t);
-}
-
-void rove_tqp_ack(struct rove_tqp *t, u64 now)
-{
-	rove_resp_run(t);
 	rearm(t);
 }
 

@@ -96,7 +96,7 @@ struct rove_swqe {
  * @retries: left of retry_cnt; refilled by progress
  * @rnr_retries: left of rnr_retry; likewise
  * @rnr_wait: waiting after an RNR NAK until @rnr_deadline
- * @tx_blocked: the environment had no room; it will call rove_tqp_send()
+ * @rnr_probe: after an RNR NAK: one message alone, until there is progress
  * @went_back: a gap has already caused a retry; cleared by progress
  * @drained: SQ_DRAINED was reported
  * @rto_deadline: when unacknowledged packets count as lost
@@ -121,7 +121,7 @@ struct rove_requester {
 	u8 retries;
 	u8 rnr_retries;
 	bool rnr_wait;
-	bool tx_blocked;
+	bool rnr_probe;
 	bool went_back;
 	bool drained;
 	u64 rto_deadline;
@@ -346,23 +346,27 @@ void rove_tqp_flush(struct rove_tqp *t);
 void rove_tqp_send(struct rove_tqp *t, u64 now);
 
 /**
+ * rove_tqp_waits() - will the transport look at the send queue again by itself?
+ * @t: the QP, not in the error state
+ *
+ * True when a work request that has been fetched cannot be sent yet, or none may
+ * be fetched: the packet, timer, room or change of state that ends the wait
+ * lets the requester run.  Otherwise work posted from now on has to be told by
+ * rove_tqp_send().
+ */
+bool rove_tqp_waits(const struct rove_tqp *t);
+
+/**
  * rove_tqp_rx() - a packet for this QP has arrived
  * @t: the QP
  * @pkt: parsed; the ICRC was right, addresses and P_Key belong to this QP
  * @now: time
  *
  * Never fails: what is wrong with a packet is answered, or counted and
- * dropped.  Acknowledgements are not sent here but by rove_tqp_ack(), which the
+ * dropped.  Acknowledgements are not sent here but by rove_tqp_send(), which the
  * environment calls soon after it was asked by rove_env_defer_ack().
  */
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
-
-/**
- * rove_tqp_ack() - send the acknowledgement, NAK or replies that are due
- * @t: the QP
- * @now: time
- */
-void rove_tqp_ack(struct rove_tqp *t, u64 now);
 
 /**
  * rove_tqp_timer() - the time given to rove_env_arm_timer() has come
