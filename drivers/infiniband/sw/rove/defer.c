@@ -3,31 +3,48 @@
  * defer.c - see defer.h
  */
 #include <linux/interrupt.h>
+#include <linux/ktime.h>
 #include <linux/llist.h>
 #include <linux/percpu.h>
 #include "defer.h"
 #include "doorbell.h"
 #include "qp.h"
 
+/* How long a CPU may be kept in one go: much less than a tick. */
+#define DEFER_BUDGET_NS	(500 * NSEC_PER_USEC)
+
 /**
  * struct rove_deferred - one CPU's part
  * @list: QPs, each referenced; added to from any context on this CPU
+ * @todo: taken from @list, not yet worked off; the task's own
  * @task: works the list off
  */
 struct rove_deferred {
 	struct llist_head list;
+	struct llist_node *todo;
 	struct tasklet_struct task;
 };
 
 static DEFINE_PER_CPU(struct rove_deferred, rove_deferred);
 
+/* Is there nothing to do?  Otherwise @todo is the first. */
+static bool task_empty(struct rove_deferred *d)
+{
+	if (!d->todo)
+		d->todo = llist_reverse_order(llist_del_all(&d->list));
+	return !d->todo;
+}
+
 static void run_deferred(struct tasklet_struct *task)
 {
 	struct rove_deferred *d = container_of(task, struct rove_deferred, task);
-	struct llist_node *list = llist_reverse_order(llist_del_all(&d->list));
-	struct rove_qp *qp, *next;
+	u64 end = ktime_get_ns() + DEFER_BUDGET_NS;
 
-	llist_for_each_entry_safe(qp, next, list, defer_node) {
+	while (!task_empty(d)) {
+		struct rove_qp *qp = llist_entry(d->todo, struct rove_qp,
+						 defer_node);
+
+		d->todo = d->todo->next;
 		/* From here on it may be queued again. */
 		clear_bit_unlock(0, &qp->defer_queued);
 		smp_mb__after_atomic();
@@ -35,6 +52,11 @@ static void run_deferred(struct tasklet_struct *task)
 		rove_doorbell_run(qp);
 		rove_qp_unlock(qp);
 		rove_qp_put(qp);
+		if (ktime_get_ns() >= end) {
+			/* Others want softirq time, too. */
+			tasklet_schedule(&d->task);
+			return;
+		}
 	}
 }
 

@@ -91,8 +91,8 @@ static inline struct rove_ucontext *to_ruc(struct ib_ucontext *ibuc)
 #define ROVE_MAX_QP_WR		32768
 #define ROVE_MAX_SGE		32
 #define ROVE_MAX_INLINE		1024
-#define ROVE_MAX_CQE		(1U << 20)
-#define ROVE_MAX_MR_SIZE	(1ULL << 40)
+#define ROVE_MAX_CQE		(1U << 17)
+#define ROVE_MAX_MR_SIZE	(1ULL << 39)
 #define ROVE_GID_TBL_LEN	1024
 
 /**

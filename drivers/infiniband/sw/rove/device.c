@@ -109,7 +109,9 @@ static void rove_query_speed(struct rove_dev *rdev, struct ib_port_attr *attr)
 	int i = 0;
 
 	rtnl_lock();
-	if (!__ethtool_get_link_ksettings(rdev->ndev, &ks) &&
+	/* One that is being unregistered may have lost what it asks (ipvlan). */
+	if (rdev->ndev->reg_state == NETREG_REGISTERED &&
+	    !__ethtool_get_link_ksettings(rdev->ndev, &ks) &&
 	    ks.base.speed != (u32)SPEED_UNKNOWN)
 		speed = ks.base.speed;
 	rtnl_unlock();

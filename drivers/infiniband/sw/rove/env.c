@@ -87,7 +87,6 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 	__set_bit(recv ? ROVE_QP_NOTIFY_RECV_CQ : ROVE_QP_NOTIFY_SEND_CQ,
 		  &qp->deferred);
 	if (ret < 0) {
-		rove_count(qp->rdev, CQ_OVERRUN);
 		__set_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred);
 	}
 }

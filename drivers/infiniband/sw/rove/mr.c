@@ -206,7 +206,8 @@ static int rove_mr_map(struct rove_mr *mr)
 	pos = sg_dma_address(sg) & (size - 1);
 	mr->offset = pos + ib_umem_offset(umem);
 	n = ((mr->offset + mr->length - 1) >> mr->shift) + 1;
-	mr->blocks = kvmalloc_array(n, sizeof(*mr->blocks), GFP_KERNEL_ACCOUNT);
+	mr->blocks = kvmalloc_array(n, sizeof(*mr->blocks),
+				    GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!mr->blocks)
 		return -ENOMEM;
 

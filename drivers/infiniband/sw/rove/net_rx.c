@@ -57,11 +57,14 @@ static struct rove_dev *find_link(struct rove_net *rnet,
 	return NULL;
 }
 
-/* Do the addresses belong to the QP's connection? */
+/* Do the device, VLANs told apart, and the addresses belong to the connection? */
 static bool from_peer(const struct rove_qp *qp, const struct sk_buff *skb)
 {
 	const struct rove_av *av = &qp->av;
 
+	if (skb->dev->ifindex != av->ifindex &&
+	    !(skb->dev->flags & IFF_LOOPBACK))
+		return false;
 	if (ip_hdr(skb)->version == 4)
 		return !av->ipv6 &&
 		       ip_hdr(skb)->saddr == av->daddr.s6_addr32[3] &&

@@ -34,6 +34,9 @@
 /* It may go on when they are down to this. */
 #define FLOW_RESUME	(FLOW_MAX / 2)
 
+/* When no packet can be built for want of memory, try again after this. */
+#define NO_MEMORY_NS	NSEC_PER_MSEC
+
 /**
  * struct rove_flow - a QP's account of packets in flight
  * @refs: one for the QP, one for each packet
@@ -62,9 +65,9 @@ struct rove_flow *rove_flow_create(struct rove_qp *qp)
 	return flow;
 }
 
-static void flow_put(struct rove_flow *flow, int n)
+static void flow_put(struct rove_flow *flow)
 {
-	if (!refcount_sub_and_test(n, &flow->refs))
+	if (!refcount_dec_and_test(&flow->refs))
 		return;
 	kfree(flow);
 	if (atomic_dec_and_test(&flows))
@@ -76,13 +79,15 @@ void rove_flow_release(struct rove_flow *flow)
 	RCU_INIT_POINTER(flow->qp, NULL);
 	/* A destructor that still saw the QP is done with it after this. */
 	synchronize_rcu_expedited();
-	flow_put(flow, 1);
+	flow_put(flow);
 }
 
 void rove_flow_wait_all(void)
 {
 	while (!wait_event_timeout(flows_gone, !atomic_read(&flows), 10 * HZ))
 		pr_info("rove: waiting for the network stack to free our packets; delete queueing disciplines that hold them\n");
+	/* The last destructor may still be on its way out. */
+	synchronize_rcu();
 }
 
 /* The stack has freed or orphaned a packet.  Any context; QP may be locked. */
@@ -91,16 +96,17 @@ static void packet_gone(struct sk_buff *skb)
 	struct rove_flow *flow = skb_shinfo(skb)->destructor_arg;
 	struct rove_qp *qp;
 
+	/* Also keeps the module's text: see rove_flow_wait_all(). */
+	rcu_read_lock();
 	if (test_bit(0, &flow->blocked) &&
 	    refcount_read(&flow->refs) <= FLOW_RESUME &&
 	    test_and_clear_bit(0, &flow->blocked)) {
-		rcu_read_lock();
 		qp = rcu_dereference(flow->qp);
 		if (qp)
 			rove_defer(qp);
-		rcu_read_unlock();
 	}
-	flow_put(flow, 1);
+	flow_put(flow);
+	rcu_read_unlock();
 }
 
 static bool flow_has_room(struct rove_flow *flow, u32 n)
@@ -313,8 +319,15 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 	if (unlikely(ret)) {
 		__skb_queue_purge(&q);
 		qp->ip_id = ip_id;
-		/* Out of memory: lost, and sent again after the ACK timeout. */
-		return ret == -EFAULT ? ret : 0;
+		if (ret == -EFAULT)
+			return ret;
+		/* Nothing that the network has lost: no retry is spent on it. */
+		rove_count(qp->rdev, TX_BACKPRESSURE);
+		qp->no_memory = true;
+		if (!qp->dead)
+			hrtimer_start(&qp->timer, ns_to_ktime(NO_MEMORY_NS),
+				      HRTIMER_MODE_REL_SOFT);
+		return -EAGAIN;
 	}
 	while ((skb = __skb_dequeue(&q)))
 		transmit(qp, skb);

@@ -5,6 +5,7 @@
  * The data path of a QP is elsewhere: post.c, doorbell.c, net_rx.c and the
  * transport.
  */
+#include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -20,7 +21,7 @@
 /* QPNs 0 and 1 are the special QPs'. */
 #define FIRST_QPN	2
 /* Packets a requester may have unacknowledged. */
-#define WINDOW		128
+#define WINDOW		64
 
 static const struct rhashtable_params qp_table = {
 	.key_len = sizeof_field(struct rove_qp, t.qpn),
@@ -114,18 +115,29 @@ static void send_events(struct work_struct *work)
 	}
 }
 
+#define NOTIFY	(BIT(ROVE_QP_NOTIFY_SEND_CQ) | BIT(ROVE_QP_NOTIFY_RECV_CQ))
+
 void rove_qp_unlock(struct rove_qp *qp)
 {
 	unsigned long deferred;
 	int i;
 
 	if (unlikely(__test_and_clear_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred)) &&
-	    qp->t.state >= ROVE_TQP_INIT) {
+	    qp->t.state >= ROVE_TQP_INIT && qp->t.state != ROVE_TQP_ERR) {
 		__set_bit(ROVE_QP_EVENT + ROVE_EVENT_QP_FATAL, &qp->deferred);
 		rove_tqp_error(&qp->t);
 	}
 	deferred = qp->deferred;
 	qp->deferred = 0;
+	if (deferred & NOTIFY && !qp->user && !in_serving_softirq()) {
+		/*
+		 * Never call a kernel consumer's handler from within its own
+		 * call: the tasklet tells it.
+		 */
+		qp->deferred = deferred & NOTIFY;
+		deferred &= ~NOTIFY;
+		rove_defer(qp);
+	}
 	if (unlikely(deferred >> ROVE_QP_EVENT) && !qp->dead) {
 		for (i = 0; i < ROVE_EVENT_MAX; i++)
 			if (deferred & BIT(ROVE_QP_EVENT + i))
@@ -146,6 +158,10 @@ static enum hrtimer_restart transport_timer(struct hrtimer *timer)
 	rove_qp_lock(qp);
 	if (!qp->dead) {
 		rove_tqp_timer(&qp->t, ktime_get_ns());
+		if (qp->no_memory) {
+			qp->no_memory = false;
+			rove_tqp_send(&qp->t, ktime_get_ns());
+		}
 		rove_doorbell_settle(qp);
 	}
 	rove_qp_unlock(qp);
@@ -276,8 +292,9 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		uctx = &rdma_udata_to_drv_context(udata, struct rove_ucontext,
 						  ibuc)->ibuc;
 	}
-	if (!atomic_add_unless(&rdev->num_qp, 1, ROVE_MAX_QP))
-		return -ENOMEM;
+	ret = rove_dev_charge(&rdev->num_qp, ROVE_MAX_QP);
+	if (ret)
+		return ret;
 
 	qp->rdev = rdev;
 	qp->user = udata;
@@ -299,22 +316,20 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (ret)
 		goto err_free;
 	reset(qp);
-	ret = publish(qp);
-	if (ret)
-		goto err_free;
 	if (udata) {
 		ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
 		if (ret)
-			goto err_withdraw;
+			goto err_free;
 	}
+	/* Last, for once it is visible others may hold it. */
+	ret = publish(qp);
+	if (ret)
+		goto err_free;
 	return 0;
 
-err_withdraw:
-	withdraw(qp);
 err_free:
-	/* Waits for readers, too, that may have found the QP. */
 	free_queues(qp);
-	atomic_dec(&rdev->num_qp);
+	rove_dev_uncharge(&rdev->num_qp);
 	return ret;
 }
 
@@ -339,7 +354,7 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rove_qp_put(qp);
 	wait_for_completion(&qp->released);
 	free_queues(qp);
-	atomic_dec(&qp->rdev->num_qp);
+	rove_dev_uncharge(&qp->rdev->num_qp);
 	return 0;
 }
 
@@ -444,7 +459,6 @@ static void set_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask
 	TAKE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 	TAKE(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
 	TAKE(IB_QP_DEST_QPN, dest_qp_num);
-	TAKE(IB_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
 #undef TAKE
 	t->access = a->qp_access_flags;
 	t->mtu = ib_mtu_enum_to_int(a->path_mtu);
@@ -462,7 +476,7 @@ static void set_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask
 }
 
 /* QP locked. */
-static void change_state(struct rove_qp *qp, enum ib_qp_state to)
+static void change_state(struct rove_qp *qp, enum ib_qp_state to, bool notify)
 {
 	struct rove_tqp *t = &qp->t;
 	enum rove_tqp_state from = t->state;
@@ -482,10 +496,12 @@ static void change_state(struct rove_qp *qp, enum ib_qp_state to)
 		if (from == ROVE_TQP_RTR)
 			rove_tqp_start_requester(t, qp->attr.sq_psn);
 		else if (from == ROVE_TQP_SQD)
-			t->state = ROVE_TQP_RTS;
+			rove_tqp_resume(t, ktime_get_ns());
 		rove_doorbell_run(qp);
 		break;
 	case IB_QPS_SQD:
+		/* Whether to tell is a parameter of the transition. */
+		qp->attr.en_sqd_async_notify = notify;
 		if (from == ROVE_TQP_RTS)
 			rove_tqp_drain(t);
 		break;
@@ -503,7 +519,7 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	enum ib_qp_state from, to;
 	int ret;
 
-	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS || mask & IB_QP_ALT_PATH)
 		return -EOPNOTSUPP;
 	ret = check_attr(qp, attr, mask);
 	if (ret)
@@ -534,8 +550,9 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		goto unlock;
 	}
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
-		/* While answers are owed from the old ones they must stay. */
-		if (qp->t.resp.reply_count) {
+		/* What was executed may be asked for again. */
+		if (qp->t.resp.res_count) {
+			refuse(qp->rdev, "modify_qp: max_dest_rd_atomic cannot change after READs and atomics were executed");
 			ret = -EBUSY;
 			goto unlock;
 		}
@@ -547,7 +564,8 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		swap(qp->av, av);
 	set_attr(qp, attr, mask);
 	if (mask & IB_QP_STATE)
-		change_state(qp, to);
+		change_state(qp, to, mask & IB_QP_EN_SQD_ASYNC_NOTIFY &&
+				     attr->en_sqd_async_notify);
 	ret = 0;
 unlock:
 	rove_qp_unlock(qp);

@@ -80,6 +80,7 @@ struct rove_doorbell {
  * @sport: UDP source port
  * @ip_id: next IPv4 identification; guarded by @lock
  * @flow: counts packets handed to the stack and not yet freed; net_tx.c
+ * @no_memory: a packet could not be built; @timer will let the transport try again
  * @timer: the transport's timer
  * @window: looks at the send ring while its NEED_WAKEUP is clear; doorbell.c
  * @db: doorbell state; doorbell.c
@@ -114,6 +115,7 @@ struct rove_qp {
 	__be16 sport;
 	u16 ip_id;
 	struct rove_flow *flow;
+	bool no_memory;
 
 	struct hrtimer timer;
 	struct hrtimer window;
