@@ -11,6 +11,8 @@
  *       mmap       mappings that must be refused, and ones that outlive their queue
  *       hold       rings mapped while link and module go away (a line on stdin
  *                  says that they are gone)
+ *       traffic    no hostility: checked traffic till stdin ends, for others to
+ *                  disturb; SEED is a file that counts the rounds
  *
  * Knows the provider's structures (userspace-provider/rove.h) to find the
  * rings.  Meanwhile another process has checked traffic on the same links.
@@ -1138,6 +1140,75 @@ static void run_hold(void)
 	point(true, "destroyed", "");
 }
 
+/* --- somebody to be attacked ------------------------------------------------------------------ */
+
+#define IDLE	16	/* connections of which nothing is expected */
+
+static bool one_round(uint32_t round)
+{
+	static const uint8_t ops[] = {
+		ROVE_WR_SEND, ROVE_WR_RDMA_WRITE, ROVE_WR_RDMA_READ,
+	};
+	struct end *e = round & 1 ? &A : &B, *peer = e == &A ? &B : &A;
+	uint8_t op = ops[round % 3];
+	struct end *from = op == ROVE_WR_RDMA_READ ? peer : e;
+	struct end *to = from == e ? peer : e;
+	struct rove_send_wqe *w;
+	struct rove_recv_wqe *r;
+	uint32_t i, len = 5000;
+
+	for (i = 0; i < len / 4; i++)
+		((uint32_t *)from->buf)[i] = i * 77 + round;
+	memset(to->buf + 32768, 0, len);
+	if (op == ROVE_WR_SEND) {
+		r = put_recv(peer, round);
+		r->sge[0].addr = (uintptr_t)to->buf + 32768;
+		r->sge[0].length = len;
+		publish(peer);
+	}
+	w = put_send(e, round);
+	w->opcode = op;
+	w->sge[0].length = len;
+	w->remote_addr = (uintptr_t)peer->buf;
+	if (op == ROVE_WR_RDMA_READ)
+		w->sge[0].addr += 32768;
+	else
+		w->remote_addr += 32768;
+	publish(e);
+	return (op != ROVE_WR_SEND ||
+		expect_wc(peer, round, IBV_WC_SUCCESS, NONE)) &&
+	       expect_wc(e, round, IBV_WC_SUCCESS, NONE) &&
+	       !memcmp(from->buf, to->buf + 32768, len);
+}
+
+static void run_traffic(const char *path)
+{
+	struct pollfd in = { .fd = 0, .events = POLLIN | POLLHUP };
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644), i;
+	uint64_t round;
+
+	must(fd >= 0, path);
+	for (i = 0; i < IDLE; i++) {
+		pair_open();
+		printf("# idle %u %u\n", A.qp->qp_num, B.qp->qp_num);
+	}
+	pair_open();
+	printf("# ready %u %u\n", A.qp->qp_num, B.qp->qp_num);
+	printf("# rkey %u %llu\n", B.mr->rkey, (unsigned long long)(uintptr_t)B.buf);
+	fflush(stdout);
+	for (round = 1; !poll(&in, 1, 1); round++) {
+		if (!one_round(round)) {
+			point(false, "checked traffic", "");
+			exit(1);
+		}
+		if (pwrite(fd, &round, sizeof(round), 0) != sizeof(round))
+			exit(1);
+	}
+	note("%d rounds\n", (int)round);
+	point(state_is(&A, IBV_QPS_RTS) && state_is(&B, IBV_QPS_RTS),
+	      "checked traffic to the end", "");
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode;
@@ -1160,7 +1231,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	note("%s, user %d, seed %#llx\n", mode, (int)getuid(),
 	     (unsigned long long)rnd_state);
-	if (strcmp(mode, "hold"))
+	if (strcmp(mode, "hold") && strcmp(mode, "traffic"))
 		victim_start();
 	end_open(&A);
 	end_open(&B);
@@ -1170,9 +1241,11 @@ int main(int argc, char **argv)
 		run_scribble(seconds);
 	else if (!strcmp(mode, "mmap"))
 		run_mmap(seconds);
+	else if (!strcmp(mode, "traffic"))
+		run_traffic(argc > 6 ? argv[6] : "/dev/null");
 	else
 		run_hold();
-	if (strcmp(mode, "hold"))
+	if (victim)
 		victim_end();
 	return failures > 0;
 }

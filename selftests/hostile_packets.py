@@ -1,0 +1,309 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Raw packets to UDP port 4791 of a link with checked traffic on it (hazards 35
+to 42).  Runs on the peer's machine, hence with the peer's address: nothing is
+wrong with a packet here but what the case says.
+
+    hostile_packets.py LINK SOURCE DESTINATION DESTINATION6 INFO ROUNDS
+
+LINK is the device attacked; INFO is what hostile_ring's traffic mode has
+printed, ROUNDS the file where it counts.  Prints TAP."""
+import json
+import logging
+import random
+import re
+import socket
+import struct
+import subprocess
+import sys
+import time
+from zlib import crc32
+
+logging.getLogger("scapy").setLevel(logging.ERROR)
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import IP, UDP
+from scapy.packet import Raw, raw
+
+LINK, SRC, DST, DST6, INFO, ROUNDS = sys.argv[1:7]
+PORT = 4791
+FAR = 0x400000                  # a PSN this far off is nobody's
+# opcode: length of its extended headers, has payload (IBTA table 38)
+REQUESTS = {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (4, 1), 4: (0, 1), 5: (4, 1), 6: (16, 1), 7: (0, 1),
+            8: (0, 1), 9: (4, 1), 10: (16, 1), 11: (20, 1), 12: (16, 0), 19: (28, 0), 20: (28, 0),
+            22: (4, 1), 23: (4, 1)}
+RESPONSES = {13: (4, 1), 14: (0, 1), 15: (4, 1), 16: (4, 1), 17: (4, 0), 18: (12, 0)}
+
+seed = int(sys.argv[7]) if len(sys.argv) > 7 else random.randrange(1 << 30)
+rnd = random.Random(seed)
+raw_sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+count = failed = 0
+ip_id = 1
+
+
+def ok(good, what, more=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {what}")
+    if more and not good:
+        print(f"#   {more}")
+    sys.stdout.flush()
+    return good
+
+
+# --- packets ---------------------------------------------------------------
+
+def ip_header(length, src=SRC, options=b"", frag=0, ident=None):
+    """The kernel fills in length and checksum, as it would be on the wire."""
+    global ip_id
+    ip_id = ip_id % 65535 + 1
+    hlen = 20 + len(options)
+    return struct.pack("!BBHHHBBH4s4s", 0x40 | hlen // 4, 0, hlen + length, ident or ip_id, frag, 64, 17, 0,
+                       socket.inet_aton(src), socket.inet_aton(DST)) + options
+
+
+def icrc(ip, udp, bth):
+    ip = bytearray(ip)
+    ip[1] = ip[8] = ip[10] = ip[11] = 0xff
+    udp = udp[:6] + b"\xff\xff"
+    bth = bth[:4] + b"\xff" + bth[5:]
+    return struct.pack("<I", crc32(b"\xff" * 8 + bytes(ip) + udp + bth))
+
+
+def bth_header(opcode, qpn, psn, pkey=0xffff, pad=0, ackreq=0, flags=0):
+    return struct.pack("!BBHII", opcode, 0x40 | pad << 4 | flags, pkey, qpn & 0xffffff,
+                       ackreq << 31 | psn & 0xffffff)
+
+
+def packet(opcode, qpn, psn, rest=b"", src=SRC, options=b"", flip=0, cut=None, **kw):
+    """IP to ICRC.  @flip is xored to the ICRC, @cut the length of the UDP payload."""
+    bth = bth_header(opcode, qpn, psn, **kw) + rest
+    length = 8 + len(bth) + 4
+    udp = struct.pack("!HHHH", 0xc123, PORT, length, 0)
+    ip = ip_header(length, src, options)
+    crc = bytes(b ^ flip for b in icrc(ip, udp, bth))
+    body = bth + crc
+    if cut is not None:
+        body = body[:cut]
+        udp = struct.pack("!HHHH", 0xc123, PORT, 8 + cut, 0)
+    return ip + udp + body
+
+
+def reth(va, rkey, length):
+    return struct.pack("!QII", va, rkey, length)
+
+
+def send(packets):
+    for p in packets:
+        raw_sock.sendto(p, (DST, 0))
+
+
+# --- what became of them ------------------------------------------------------
+
+DROPS = ["drop_malformed", "rx_icrc_encapsulated", "drop_unknown_qp", "drop_wrong_source", "drop_wrong_pkey",
+         "drop_qp_state", "drop_unexpected_response"]
+
+
+def counters():
+    out = subprocess.run(["rdma", "-j", "statistic", "show", "link", LINK + "/1"],
+                         stdout=subprocess.PIPE, text=True).stdout
+    try:
+        return json.loads(out)[0]
+    except (ValueError, IndexError):
+        return {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", out)}
+
+
+def qp_state(qpn):
+    out = subprocess.run(["rdma", "res", "show", "qp", "link", LINK + "/1", "lqpn", str(qpn)],
+                         stdout=subprocess.PIPE, text=True).stdout
+    m = re.search(r"state (\w+)", out)
+    return m.group(1) if m else None
+
+
+def wait_for(what, seconds=20):
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def rounds():
+    with open(ROUNDS, "rb") as f:
+        b = f.read(8)
+    return struct.unpack("<Q", b)[0] if len(b) == 8 else 0
+
+
+def alive():
+    before = rounds()
+    return wait_for(lambda: rounds() >= before + 3, 40)
+
+
+def case(name, packets, want, least=False, live=True):
+    """Send, and see the counters named rise by so much.  @want: {names: number};
+    several names joined with + count together."""
+    before = counters()
+    send(packets)
+    now = {}
+
+    def risen():
+        after = counters()
+        for names in want:
+            now[names] = sum(after.get(n, 0) - before.get(n, 0) for n in names.split("+"))
+        return all(now[n] >= want[n] for n in want)
+
+    good = wait_for(risen) and (least or all(now[n] == want[n] for n in want))
+    running = not live or alive()
+    ok(good and running, name, f"counted {now}, wanted {want}; traffic {'runs' if running else 'has stopped'}")
+
+
+# --- the connection attacked ------------------------------------------------------
+
+info = open(INFO).read()
+peer_qpn, qpn = map(int, re.search(r"^# ready (\d+) (\d+)", info, re.M).groups())
+rkey, addr = map(int, re.search(r"^# rkey (\d+) (\d+)", info, re.M).groups())
+idle = [int(m[1]) for m in re.findall(r"^# idle (\d+) (\d+)", info, re.M)]
+print(f"# seed {seed}")
+
+# our ICRC is scapy's
+mine = packet(4, 17, 5, b"abcdefgh")
+theirs = IP(src=SRC, dst=DST, ttl=64, id=struct.unpack("!H", mine[4:6])[0], flags=0) / \
+    UDP(sport=0xc123, dport=PORT, chksum=0) / BTH(opcode=4, migreq=1, dqpn=17, psn=5, pkey=0xffff) / Raw(b"abcdefgh")
+ok(raw(theirs)[-4:] == mine[-4:], "the ICRC used here is scapy's", f"{raw(theirs).hex()} {mine.hex()}")
+
+
+def full(opcode, psn=None, **kw):
+    """A well-formed packet of a valid opcode."""
+    ext, payload = (REQUESTS | RESPONSES)[opcode]
+    kw.setdefault("rest", bytes(ext) + bytes(64 * payload))
+    return packet(opcode, kw.pop("qpn", qpn), FAR if psn is None else psn, **kw)
+
+
+case("an answer to nothing: what is well-formed arrives", [full(17)], {"drop_unexpected_response": 1})
+case("wrong ICRC", [full(op, flip=1 << (i % 8)) for i, op in enumerate([4, 10, 12, 17, 20] * 4)],
+     {"rx_icrc_encapsulated": 20})
+
+one = [packet(10, qpn, FAR, reth(addr, rkey, 64) + bytes(64), cut=n) for n in range(1, 81)]
+bad = sum(1 for n in range(1, 81) if n < 32 or n % 4)
+case("cut at every length", one, {"drop_malformed": bad, "rx_icrc_encapsulated": 80 - bad})
+for op in (4, 12, 17, 18, 19):
+    ext = (REQUESTS | RESPONSES)[op][0]
+    case(f"opcode {op} cut, with an ICRC that is right for it",
+         [packet(op, qpn, FAR, bytes(n)) for n in range(0, ext)], {"drop_malformed": ext})
+
+valid = set(REQUESTS) | set(RESPONSES)
+case("every opcode that does not exist", [packet(op, qpn, FAR, bytes(64)) for op in range(256) if op not in valid],
+     {"drop_malformed": 256 - len(valid)})
+case("every request far ahead", [full(op) for op in REQUESTS], {"out_of_sequence": len(REQUESTS)}, least=True)
+case("every request far behind", [full(op, psn=FAR * 3) for op in REQUESTS],
+     {"duplicate_request": len(REQUESTS)}, least=True)
+case("every response far ahead", [full(op) for op in RESPONSES], {"drop_unexpected_response": len(RESPONSES)}, least=True)
+case("every response far behind", [full(op, psn=FAR * 3) for op in RESPONSES],
+     {"drop_unexpected_response": len(RESPONSES)}, least=True)
+case("every NAK there is, of a PSN never sent",
+     [packet(17, qpn, FAR, struct.pack("!I", s << 24)) for s in range(256)], {"drop_unexpected_response": 256}, least=True)
+case("another transport version", [full(4, flags=v) for v in range(1, 16)], {"drop_malformed": 15})
+qpns = [0, 1, qpn ^ 1, qpn ^ 0x800000, 0xffffff]
+case("queue pairs that do not exist", [full(4, qpn=q) for q in qpns], {"drop_unknown_qp": len(qpns)})
+case("wrong P_Key", [full(4, pkey=k) for k in (0, 0x8000, 0x1234, 0x7ffe, 0xfffe)], {"drop_wrong_pkey": 5})
+case("wrong source address", [full(op, src="10.77.0.99") for op in REQUESTS], {"drop_wrong_source": len(REQUESTS)})
+case("pad longer than the payload",
+     [packet(4, qpn, FAR, bytes(n), pad=p) for n in (0, 1, 2) for p in range(n + 1, 4)], {"drop_malformed": 6})
+case("pad that does not fit", [packet(4, qpn, FAR, bytes(n), pad=p) for n in range(4, 8) for p in range(4) if n % 4],
+     {"drop_malformed": 12})
+case("pad where there is no payload", [packet(12, qpn, FAR, reth(addr, rkey, 64) + bytes(p), pad=p) for p in (1, 2, 3)],
+     {"drop_malformed": 3})
+case("IPv4 options", [full(17, options=b"\x01" * n) for n in (4, 20, 40)], {"drop_unexpected_response": 3}, least=True)
+
+
+# --- what a peer can do to its own connection -----------------------------------------
+
+def single(name, state, packets, want=None):
+    """To an idle connection, which expects PSN 0."""
+    target = idle.pop()
+    before = counters()
+    send([p(target) for p in packets])
+    good = wait_for(lambda: qp_state(target) == state, 20)
+    if want:
+        good = wait_for(lambda: counters().get(want, 0) > before.get(want, 0)) and good
+    if good and state == "RTS":             # it stays so
+        good = alive() and qp_state(target) == state
+    running = alive()
+    ok(good and running, name, f"QP in {qp_state(target)}, wanted {state}; traffic {'runs' if running else 'has stopped'}")
+
+
+def write(va, key, length, payload, op=10, psn=0):
+    return lambda q: packet(op, q, psn, reth(va, key, length) + bytes(payload), ackreq=1)
+
+
+def read(va, key, length, psn=0):
+    return lambda q: packet(12, q, psn, reth(va, key, length))
+
+
+single("RETH says more than there is", "ERR", [write(addr, rkey, 100, 64)], "sent_err_nak")
+single("RETH says less than there is", "ERR", [write(addr, rkey, 60, 64)], "sent_err_nak")
+single("a WRITE with a wrong rkey", "ERR", [write(addr, rkey ^ 1, 64, 64)], "sent_err_nak")
+single("a WRITE whose address wraps", "ERR", [write(0xfffffffffffffc00, rkey, 0x400, 0x400)], "sent_err_nak")
+single("a WRITE of 4 GiB", "ERR", [write(addr, rkey, 0xffffffff, 1024, op=6)], "sent_err_nak")
+single("a READ of 4 GiB", "ERR", [read(addr, rkey, 0xffffffff)], "sent_err_nak")
+single("a READ whose address wraps", "ERR", [read(0xfffffffffffffff0, rkey, 0x20)], "sent_err_nak")
+single("WRITE and READ of nothing with any rkey", "RTS",
+       [write(0xfffffffffffffff0, 0xdeadbeef, 0, 0), read(3, 0, 0, psn=1)], "rx_read_requests")
+single("a SEND that nobody receives", "RTS", [lambda q: packet(4, q, 0, bytes(64))], "sent_rnr_nak")
+single("a message's middle without its beginning", "ERR", [lambda q: packet(1, q, 0, bytes(1024))], "sent_err_nak")
+single("a first packet shorter than the MTU", "ERR", [write(addr, rkey, 2000, 1000, op=6)], "sent_err_nak")
+single("an atomic at an odd address", "ERR", [lambda q: packet(20, q, 0, struct.pack("!QIQQ", addr + 1, rkey, 1, 0))],
+       "sent_err_nak")
+single("an atomic with a wrong rkey", "ERR", [lambda q: packet(19, q, 0, struct.pack("!QIQQ", addr, rkey ^ 1, 1, 0))],
+       "sent_err_nak")
+
+# --- under it: fragments, and plain garbage ---------------------------------------------
+
+def fragments(p, at, drop=None, overlap=0):
+    ip, body = p[:20], p[20:]
+    ident = struct.unpack("!H", ip[4:6])[0]
+    parts = [ip_header(at, ident=ident, frag=0x2000) + body[:at],
+             ip_header(len(body) - at + overlap, ident=ident, frag=(at - overlap) // 8) + body[at - overlap:]]
+    return [f for i, f in enumerate(parts) if i != drop]
+
+
+case("fragments", fragments(full(17, rest=bytes(4)), 16) + fragments(full(4), 8) + fragments(full(4), 48),
+     {"drop_unexpected_response+rx_icrc_encapsulated+out_of_sequence": 3}, least=True)
+case("fragments that overlap or miss", fragments(full(4), 16, drop=1) + fragments(full(4), 16, drop=0) +
+     fragments(full(4), 32, overlap=16), {})
+
+
+def garbage(n):
+    data = bytearray(rnd.randbytes(n))
+    kind = rnd.randrange(4)
+    if kind and n >= 12:            # something right, so that it gets further
+        data[0] = rnd.choice(sorted(valid))
+        data[1] &= 0xf0
+        if kind > 1:
+            data[2:4] = b"\xff\xff"
+            data[4:8] = struct.pack("!I", qpn)
+    return bytes(data)
+
+
+def garbage_packet(n):
+    body = garbage(n)
+    return ip_header(8 + n) + struct.pack("!HHHH", 0xc123, PORT, 8 + n, 0) + body
+
+
+ALL = "+".join(DROPS)
+case("3000 times 48 bytes of garbage", [garbage_packet(48) for _ in range(3000)], {ALL: 2900}, least=True)
+case("1000 times garbage of any length", [garbage_packet(rnd.randrange(1, 1400)) for _ in range(1000)], {ALL: 950}, least=True)
+before = counters()
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+    for _ in range(1000):
+        s.sendto(garbage(rnd.randrange(1, 200)), (DST6, PORT))
+ok(wait_for(lambda: sum(counters().get(n, 0) - before.get(n, 0) for n in DROPS) >= 900) and alive(),
+   "1000 times garbage from an unprivileged IPv6 socket")
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    for _ in range(2000):
+        s.sendto(b"", (DST, PORT))
+ok(alive(), "2000 empty datagrams")
+ok(qp_state(qpn) == "RTS", "the connection attacked is as it was", str(qp_state(qpn)))
+print(f"1..{count}")
+sys.exit(failed > 0)

@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Malformed and forged packets against a live connection (hostile_packets.py,
+# hazards 35 to 42).  Argument: seed.
+# timeout: 600
+. "$(dirname "$0")/lib.sh"
+
+[[ -x $bin/hostile_ring ]] || skip_all "no hostile_ring: make selftests"
+/usr/bin/python3 -c 'import scapy.contrib.roce' 2>/dev/null || skip_all "no scapy"
+topo_pair 4200 && links || bail "two links"
+# the checksum of an empty UDP field, rates: nothing of the stack shall help
+nB sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.vb.rp_filter=0
+
+mkfifo "$tmp/go"
+"$bin/hostile_ring" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" traffic "$tmp/rounds" \
+	< "$tmp/go" > "$tmp/traffic" 2>&1 &
+pid=$!
+exec 9> "$tmp/go"
+wait_for 60 eval 'grep -q ready "$tmp/traffic" && [[ -s $tmp/rounds ]]' || { cat "$tmp/traffic"; bail "traffic"; }
+
+nA timeout -k 5 500 /usr/bin/python3 "$here/hostile_packets.py" "$LB" $A4 $B4 $B6 "$tmp/traffic" "$tmp/rounds" "$@" \
+	> "$tmp/attack" 2> "$tmp/attack.err"
+rc=$?
+while IFS= read -r line; do
+	case $line in
+	"ok "*) ok "${line#ok * - }" ;;
+	"not ok "*) not_ok "${line#not ok * - }" ;;
+	"#"*) echo "$line" ;;
+	esac
+done < "$tmp/attack"
+((rc < 2)) && grep -q '^1\.\.' "$tmp/attack" || { not_ok "the attack runs to its end ($rc)"; sed 's/^/#   /' "$tmp/attack.err"; }
+
+exec 9>&-
+wait $pid
+t "traffic was right to the end" eval "(($? == 0)) || { cat $tmp/traffic; false; }"
+sed -n '/rounds/p' "$tmp/traffic"
+done_testing
