@@ -23,7 +23,7 @@ with_load() {
 	kill -9 $cli 2>/dev/null
 	wait $srv && { echo "no error"; return 1; }
 	cat "$tmp/s" "$tmp/c"
-	grep -qE "Flushed|poll CQ failed|Failed status|cq_event" "$tmp/s"
+	grep -qE "Flushed|poll CQ failed|Failed status|cq_event|Couldn.t post" "$tmp/s"
 }
 no_objects() { ! rdma resource show qp | grep -q rove && ! rdma resource show mr | grep -q rove; }
 rmmod_rove() { rmmod rove && no_links; }
