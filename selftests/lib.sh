@@ -76,6 +76,8 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 # --- both ends ------------------------------------------------------------------
 
 inns() { local ns=$1; shift; if [[ $ns ]]; then ip netns exec "$ns" "$@"; else "$@"; fi; }
+# for the background: $! is the program itself
+spawn() { local ns=$1; shift; if [[ $ns ]]; then exec ip netns exec "$ns" "$@"; else exec "$@"; fi; }
 nA() { inns "$NSA" "$@"; }
 nB() { inns "$NSB" "$@"; }
 nM() { inns "$NSM" "$@"; }
@@ -178,13 +180,13 @@ topo_hop() {
 	local mtu=${1:-4200}
 	make_namespaces
 	NSM=$(new_ns m)
-	ip link add va type veth peer name ma && ip link set ma netns "$NSM" || return
-	ip link add vb type veth peer name mb && ip link set mb netns "$NSM" || return
+	ip link add va type veth peer name ma && ip link set dev ma netns "$NSM" || return
+	ip link add vb type veth peer name mb && ip link set dev mb netns "$NSM" || return
 	[[ $NSA ]] && ip link set va netns "$NSA"
 	[[ $NSB ]] && ip link set vb netns "$NSB"
 	nM ip link add br0 type bridge forward_delay 0 mcast_snooping 0
 	local p
-	for p in ma mb; do nM ip link set $p mtu "$mtu" master br0 up; done
+	for p in ma mb; do nM ip link set dev $p mtu "$mtu" master br0 up; done
 	nM ip link set br0 mtu "$mtu" up
 	nA ethtool -K va tx-udp-segmentation off generic-segmentation-offload off > /dev/null 2>&1
 	nB ethtool -K vb tx-udp-segmentation off generic-segmentation-offload off > /dev/null 2>&1
@@ -265,7 +267,7 @@ both() {
 	[[ $FLAT ]] && saddr=127.0.0.1
 	srv=${srv//%d/$sdev} srv=${srv//%g4/$s4} srv=${srv//%g6/$s6} srv=${srv//%p/$p}
 	cli=${cli//%d/$cdev} cli=${cli//%g4/$c4} cli=${cli//%g6/$c6} cli=${cli//%p/$p} cli=${cli//%s/$saddr}
-	inns "$sns" timeout -k 5 "$limit" bash -c "$srv" > "$tmp/server" 2>&1 &
+	spawn "$sns" timeout -k 5 "$limit" bash -c "$srv" > "$tmp/server" 2>&1 &
 	pid=$!
 	if ! wait_for 30 eval "listening '$sns' $p || gone $pid" || gone $pid; then
 		echo "server does not listen: $srv"; cat "$tmp/server"

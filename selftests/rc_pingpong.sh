@@ -19,6 +19,7 @@ for side in A B; do
 		t "server $side, IPv${gid#%g}, events" pp $side $gid -s 4096 -n 200 -e
 	done
 done
+[[ $1 == core ]] && done_testing
 for mtu in 256 512 1024 2048 4096; do
 	t "MTU $mtu, 64 KiB messages" pp A %g4 -m $mtu -s 65536 -n 50
 	t "MTU $mtu, 9999 byte messages over IPv6, events" pp B %g6 -m $mtu -s 9999 -n 50 -e

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# perftest at full speed, and then: the client is killed, the server is killed,
+# a link is deleted, a netdev goes, a namespace goes.  The survivor ends, nothing
+# is left in `rdma res`, the links still work or are gone.
+# timeout: 600
+. "$(dirname "$0")/lib.sh"
+
+moved() { local n; n=$(nA cat /sys/class/net/va/statistics/tx_bytes); ((n > ${1:-0})); }
+objects() {	# what programs hold: lines with a pid
+	local kind n=0
+	for kind in qp cq mr pd ctx; do n=$((n + $(rdma resource show $kind 2>/dev/null | grep -c 'comm ib_'))); done
+	echo $n
+}
+none_left() { (($(objects) == 0)); }
+ready() { topo_pair 4200 && links; }
+
+# storm PROGRAM WHAT...: start it, wait for traffic, do WHAT, everybody ends
+storm() {
+	local prog=$1 base addr=$A4; shift
+	[[ $FLAT ]] && addr=127.0.0.1
+	srv= cli=
+	base=$(nA cat /sys/class/net/va/statistics/tx_bytes)
+	local p=$((port++))
+	spawn "$NSA" $prog -F -d "$LA" -x "$(gid_index "$LA" $A4)" -p $p -s 65536 -D 60 > "$tmp/s" 2>&1 & srv=$!
+	wait_for 30 listening "$NSA" $p || { cat "$tmp/s"; return 1; }
+	spawn "$NSB" $prog -F -d "$LB" -x "$(gid_index "$LB" $B4)" -p $p -s 65536 -D 60 "$addr" > "$tmp/c" 2>&1 & cli=$!
+	wait_for 40 moved $((base + 300000)) || { cat "$tmp/s" "$tmp/c"; return 1; }
+	none_left && { echo "rdma res shows nothing under load"; rdma resource; }
+	"$@" || { echo "failed: $*"; kill -9 $srv $cli; return 1; }
+	# a passive end has nothing outstanding and may wait for its peer for ever
+	wait_for 60 eval "gone $cli || gone $srv" || { echo "neither end noticed"; kill -9 $srv $cli; return 1; }
+	wait_for 5 eval "gone $cli && gone $srv" 2>/dev/null || kill -9 $srv $cli 2>/dev/null
+	wait_for 30 eval "gone $cli && gone $srv" || { echo "cannot be killed"; cat /proc/$srv/stack /proc/$cli/stack; return 1; }
+	wait $srv $cli 2>/dev/null
+	wait_for 20 none_left || { echo "left behind:"; rdma resource show qp; rdma resource show mr; return 1; }
+	return 0
+}
+still_works() { both 60 A "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 50" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 50 %s"; }
+k_client() { kill -9 $cli; }
+k_server() { kill -9 $srv; }
+k_both() { kill -9 $srv $cli; }
+
+ready || bail "two links"
+for prog in ib_write_bw ib_read_bw ib_send_bw; do
+	t "$prog: the client is killed" storm $prog k_client
+	port=$((port + 10))
+	t "$prog: the server is killed" storm $prog k_server
+	port=$((port + 10))
+done
+t "ib_write_bw: both are killed" storm ib_write_bw k_both
+t "the links still work" still_works
+topo_del
+
+[[ $DRIVER_A == rove ]] || done_testing
+for what in 'rdma link delete $LA' 'rdma link delete $LB' 'nA ip link del va' 'rmmod rove' 'ip netns del $NSB'; do
+	port=$((port + 10))
+	ready || { not_ok "$what: two links"; continue; }
+	t "ib_write_bw: $what" storm ib_write_bw eval "$what"
+	topo_del
+done
+done_testing

@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Traffic in network namespaces: shared mode (the default), where a program of
+# any namespace may use a link of another, and exclusive mode, where a link is
+# seen in its netdev's namespace only.
+# timeout: 400
+. "$(dirname "$0")/lib.sh"
+
+topo_pair 4200 && links || bail "two links"
+[[ $NSA && $NSB ]] || skip_all "needs a driver that works in namespaces"
+
+pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -s 4096 -n 100" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -s 4096 -n 100 %s"; }
+# both programs in the initial namespace, or each in the other's
+from_outside() {
+	local a=$1 b=$2 sp pid
+	sp=$((port++)); echo $port > "$tmp/port"
+	spawn "$a" timeout 60 ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p $sp -c -n 100 > "$tmp/s" 2>&1 & pid=$!
+	wait_for 20 listening "$a" $sp
+	inns "$b" timeout 60 ibv_rc_pingpong -d "$LB" -g "$(gid_index "$LB" $B4)" -p $sp -c -n 100 "$3" > "$tmp/c" 2>&1 || { cat "$tmp/c" "$tmp/s"; return 1; }
+	wait $pid
+}
+seen_by_all() { local ns; for ns in "" "$NSA" "$NSB"; do inns "$ns" rdma link | grep -q "$LA" || return; done; }
+
+t "shared: both links are seen in every namespace" seen_by_all
+t "shared: two namespaces, server A" pp A
+t "shared: two namespaces, server B" pp B
+port=$((port + 20))
+t "shared: both programs in the initial namespace" from_outside "" "" 127.0.0.1
+port=$((port + 20))
+t "shared: each program in the other's namespace" from_outside "$NSB" "$NSA" $B4
+t "shared: the link is deleted from inside" nA rdma link delete "$LA"
+add_again() { link_add "$NSA" "$LA" "$DRIVER_A" va && wait_for "$WAIT" gid_index "$LA" $A4 && wait_for "$WAIT" port_active "$LA"; }
+t "shared: and added again under the same name" add_again
+t "shared: traffic over it" pp A
+topo_del
+
+exclusive() { wait_for "$WAIT" rdma system set netns exclusive; }
+extra_cleanup() { topo_del; wait_for 10 rdma system set netns shared; }
+t "exclusive mode" exclusive || done_testing
+topo_pair 4200 || bail "topology"
+
+# the index by the namespace's own sysfs
+xgid() {
+	inns "$1" bash -c "$(declare -f gid_index gid_of); declare -A GID_OF=([x]=y); gid_index $2 $3"
+}
+x_link() {	# NS NAME DEV
+	link_add "$1" "$2" rove "$3" || return
+	# an older ib_core makes it in the initial namespace: move it
+	inns "$1" rdma link | grep -q "$2" || rdma dev set "$2" netns "$1" || return
+	wait_for 20 eval "inns $1 rdma link | grep -q $2"
+}
+x_hidden() { ! inns "$1" rdma link | grep -q "$2"; }
+x_pp() {
+	local ga gb pid
+	wait_for "$WAIT" xgid "$NSA" rovea $A4 && wait_for "$WAIT" xgid "$NSB" roveb $B4 || return
+	ga=$(xgid "$NSA" rovea $A4) gb=$(xgid "$NSB" roveb $B4)
+	spawn "$NSA" timeout 60 ibv_rc_pingpong -d rovea -g "$ga" -p 18999 -c -n 100 > "$tmp/s" 2>&1 & pid=$!
+	wait_for 20 listening "$NSA" 18999
+	nB timeout 60 ibv_rc_pingpong -d roveb -g "$gb" -p 18999 -c -n 100 $A4 > "$tmp/c" 2>&1 || { cat "$tmp/c" "$tmp/s"; return 1; }
+	wait $pid
+}
+t "exclusive: link A belongs to its netdev's namespace" x_link "$NSA" rovea va
+t "exclusive: link B belongs to its netdev's namespace" x_link "$NSB" roveb vb
+t "exclusive: B does not see A's" x_hidden "$NSB" rovea
+t "exclusive: the initial namespace sees neither" x_hidden "" rove
+t "exclusive: traffic between the two" x_pp
+x_death() { ip netns del "$NSB" && wait_for 30 eval '! nA ip -br link show va | grep -q LOWER_UP' && NSB=; }
+t "exclusive: a namespace dies with its link" x_death
+t "exclusive: delete from inside" nA rdma link delete rovea
+topo_del
+t "back to shared mode" wait_for "$WAIT" rdma system set netns shared
+done_testing

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The counters of `rdma statistic` tell what happens, and `rdma res` who is there.
+# timeout: 200
+. "$(dirname "$0")/lib.sh"
+
+topo_pair 4200 && links || bail "two links"
+
+snap() { rdma statistic show link "$1/1" | sed 's/^link [^ ]* //' | xargs -n 2 | sort > "$tmp/$2"; }
+pp() { both 60 A "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 200" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 200 %s"; }
+# grown FILE1 FILE2 REGEX: the sum of the counters that match grew
+grown() {
+	local a b
+	a=$(awk -v r="$3" '$1 ~ r { s += $2 } END { print s + 0 }' "$tmp/$1")
+	b=$(awk -v r="$3" '$1 ~ r { s += $2 } END { print s + 0 }' "$tmp/$2")
+	echo "$3: $a -> $b"
+	((b > a)) || { diff "$tmp/$1" "$tmp/$2"; return 1; }
+}
+snap "$LA" 1
+t "traffic" pp
+snap "$LA" 2
+sed 's/^/# /' "$tmp/2"
+t "something was counted as sent" grown 1 2 'sent|tx'
+t "something was counted as received" grown 1 2 'rcvd|rx|recv'
+
+# datagrams that are no RoCE, and RoCE with a wrong ICRC, to port 4791
+garbage() {
+	nB /usr/bin/python3 - "$A4" <<-'PY'
+	import socket, sys, os
+	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	for n in (0, 1, 11, 12, 15, 16, 17, 40, 1000):
+	    s.sendto(os.urandom(n), (sys.argv[1], 4791))
+	for op in range(256):
+	    bth = bytes([op, 0, 0xff, 0xff, 0, 0, 0, 17, 0x80, 0, 0, 0])
+	    s.sendto(bth + os.urandom(32), (sys.argv[1], 4791))
+	PY
+}
+t "datagrams that are no RoCE" garbage
+dropped() { snap "$LA" 3; grown 2 3 'drop|bad|icrc|err|inval|discard|malformed'; }
+[[ $DRIVER_A == rove ]] && t "they are counted" wait_for 10 dropped
+t "traffic goes on" pp
+
+res() { rdma resource show qp link "$LA/1" | grep -q ibv_rc_pingpong; }
+holding() {
+	spawn "$NSA" ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18950 > /dev/null 2>&1 & local pid=$!
+	wait_for 20 listening "$NSA" 18950 && rdma resource show qp link "$LA/1" && res &&
+	rdma resource show cq dev "$LA" | grep -q ibv_rc && rdma resource show mr dev "$LA" | grep -q ibv_rc &&
+	rdma resource show pd dev "$LA" | grep -q ibv_rc && rdma resource show ctx dev "$LA" | grep -q ibv_rc
+	local rc=$?
+	kill -9 $pid; wait $pid 2>/dev/null
+	((rc)) || wait_for 10 eval '! res'
+}
+[[ $DRIVER_A == rove ]] && t "rdma res shows a program's QP, CQ, MR, PD and context, and no longer when it is killed" holding
+done_testing
