@@ -240,6 +240,11 @@ static void put(u8 *p, u64 v, u32 n)
 	}
 }
 
+static bool pristine(void)
+{
+	return !memcmp(a->tmem, a->tshadow, a->tsize);
+}
+
 /* ---- time and retries ---- */
 
 static void retry_exhausted(void)
@@ -512,27 +517,38 @@ static void coalesced(void)
 /* SENDs keep to the credits, but for one that asks for more (9.7.7.2.5). */
 static void credits(void)
 {
+	u8 ack[20] = { ROVE_OP_ACKNOWLEDGE, 0x40, 0xff, 0xff };
 	u32 i;
 
 	start(1024);
-	b->count_credits = true;
-	a->t.req.window = 4;
-	for (i = 0; i < 8; i++)
-		post_recv(8);
-	for (i = 0; i < 40; i++)
+	b->blackhole = true;
+	a->t.timeout = 0;
+	for (i = 0; i < 4; i++)
 		post(ROVE_WR_SEND, 8, SIGNALED);
-	rnr_limit = 9;
-	rove_tqp_send(&a->t, sim.now);
-	sim_run_until(enough_sent, 100 * NS_PER_S);
-	for (i = 0; i < 200; i++) {
-		rnr_limit = wired + 1;
-		sim_run_until(enough_sent, 100 * NS_PER_S);
-	}
-	CHECK(!count(109), "sends beyond the credits");
-	for (i = 0; i < 40; i++)
-		post_recv(8);
-	sim_run_until(NULL, 100 * NS_PER_S);
-	CHECK(sends == 40 && recvs == 48 - 8, "%u sends, %u receives", sends, recvs);
+	go();
+	CHECK(wired == 4, "%u packets", wired);
+	/* The first has arrived, and there is room for three more. */
+	put(ack + 5, a->t.qpn, 3);
+	put(ack + 9, 100, 3);
+	put(ack + 12, 3 << 24 | 1, 4);
+	net_inject(b, ack, sizeof(ack));
+	sim_run_until(NULL, NS_PER_S);
+	for (i = 0; i < 4; i++)
+		post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	CHECK(sends == 1 && wired == 4, "sends beyond the credits");
+	/* Nothing is under way: one may ask. */
+	put(ack + 9, 103, 3);
+	put(ack + 12, 4, 4);
+	net_inject(b, ack, sizeof(ack));
+	sim_run_until(NULL, NS_PER_S);
+	CHECK(sends == 4 && wired == 5 && wire[4].ackreq, "%u packets", wired);
+	/* Two more. */
+	put(ack + 9, 104, 3);
+	put(ack + 12, 2 << 24 | 5, 4);
+	net_inject(b, ack, sizeof(ack));
+	sim_run_until(NULL, NS_PER_S);
+	CHECK(wired == 7, "%u packets", wired);
 }
 
 /* Every message counts, each once, in answers of every kind. */
@@ -641,6 +657,33 @@ static void error_in_the_middle(void)
 	CHECK(b->event[ROVE_EVENT_QP_ACCESS_ERR] == 1, "no event");
 }
 
+/* What the QP does not grant is refused, however good the key. */
+static void qp_rights(void)
+{
+	static const u8 op[] = { ROVE_WR_RDMA_WRITE, ROVE_WR_RDMA_READ,
+				 ROVE_WR_ATOMIC_FETCH_AND_ADD };
+	static const u32 right[] = { ROVE_ACCESS_REMOTE_WRITE,
+		ROVE_ACCESS_REMOTE_READ, ROVE_ACCESS_REMOTE_ATOMIC };
+	u32 i, len;
+
+	for (i = 0; i < ARRAY_SIZE(op); i++) {
+		for (len = op[i] == ROVE_WR_ATOMIC_FETCH_AND_ADD ? 8 : 0; len <= 8;
+		     len += 8) {
+			start(256);
+			b->t.access &= ~right[i];
+			post(op[i], len, SIGNALED);
+			go();
+			CHECK(sends == 1 &&
+			      (send_log[0].status == ROVE_WC_REM_ACCESS_ERR ||
+			       send_log[0].status == ROVE_WC_REM_INV_REQ_ERR),
+			      "operation %u of %u bytes not granted: status %u",
+			      op[i], len, send_log[0].status);
+			CHECK(pristine() && b->t.state == ROVE_TQP_ERR,
+			      "operation %u not granted is executed", op[i]);
+		}
+	}
+}
+
 /* One byte too many for 32 bits, or for a message: an error, not a wrap. */
 static void too_long(void)
 {
@@ -667,11 +710,6 @@ static void too_long(void)
 }
 
 /* ---- what a peer must not get away with ---- */
-
-static bool pristine(void)
-{
-	return !memcmp(a->tmem, a->tshadow, a->tsize);
-}
 
 /* A repeated READ may not reach further than the original (hazard 6). */
 static void wicked_duplicate(void)
@@ -887,7 +925,7 @@ int directed_run(void)
 		rnr_for_ever, loss_in_the_middle, ack_lost, read_partial,
 		atomic_replayed, no_resources, zero_length, coalesced, credits,
 		message_numbers, ack_not_forgotten, long_messages, established,
-		error_in_the_middle, too_long, wicked_duplicate, wicked_requests,
+		error_in_the_middle, qp_rights, too_long, wicked_duplicate, wicked_requests,
 		wicked_sequence, wicked_answers, wicked_response, noise,
 	};
 	u32 i;

@@ -800,7 +800,10 @@ void user_run(struct sim_qp *qp)
 		misbehave(qp);
 	if (qp->dead)
 		return;
-	if (posted && rnd() & 1)
+	/* No doorbell when the transport says that it will look by itself. */
+	if (posted && rnd() & 1 && rove_tqp_waits(&qp->t))
+		trace(qp, "leaves the doorbell alone");
+	else if (posted && rnd() & 1)
 		rove_tqp_send(&qp->t, sim.now);
 	else if (posted || !below(16))	/* a look at the ring does no harm */
 		env_doorbell(qp, below(5000));
