@@ -538,10 +538,16 @@ void rove_env_state_changed(struct rove_tqp *t)
 
 void rove_env_count(struct rove_tqp *t, enum rove_counter counter)
 {
+	static const char *const name[] = {
+#define X(sym, text) text,
+		ROVE_COUNTERS(X)
+#undef X
+	};
+
 	if ((u32)counter >= ROVE_CNT_MAX)
 		sim_fail(to_qp(t), "counter %u", counter);
 	stats.counter[counter]++;
-	trace(to_qp(t), "count %u", counter);
+	trace(to_qp(t), "counts %s", name[counter]);
 }
 
 void sim_warn(const char *file, int line, const char *what)

@@ -131,6 +131,9 @@ static void dispatch(const struct event *ev)
 	case EV_ACK:
 		qp->ack_owed = false;
 		rove_tqp_send(&qp->t, sim.now);
+		/* A timer that fires while it is moved comes too early. */
+		if (!below(64))
+			rove_tqp_timer(&qp->t, sim.now);
 		break;
 	case EV_SEND:
 		qp->send_owed = false;
@@ -146,6 +149,9 @@ static void dispatch(const struct event *ev)
 		trace(qp, "resumes");
 		qp->draining = false;
 		qp->drained = false;
+		/* SQD is where this may be changed. */
+		if (qp->t.max_rd_atomic && rnd() & 1)
+			qp->t.max_rd_atomic = between(1, qp->peer->t.resp.max_res);
 		rove_tqp_resume(&qp->t, sim.now);
 		env_schedule_user(qp, 1000);
 		break;
