@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# How objects come, change and go (lifetime.c): thousands of each, sizes, every
+# transition, failing copies, timers and stuck packets at destroy; nothing is
+# left of them (hazards 8, 14 to 19, 22, 54).  Argument: how many of each (2000).
+# timeout: 900
+. "$(dirname "$0")/lib.sh"
+
+n=${1:-2000}
+[[ -x $bin/lifetime ]] || skip_all "no lifetime: make selftests"
+topo_pair 1500 && links || bail "two links"
+
+life() {	# SECONDS MODE [NUMBER]: the program's test points as ours
+	local line rc
+	timeout -k 5 "$1" "$bin/lifetime" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "${@:2}" > "$tmp/life" 2>&1
+	rc=$?
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "$2: ${line#ok * - }" ;;
+		"not ok "*) not_ok "$2: ${line#not ok * - }" ;;
+		*) echo "# ${line#\# }" ;;
+		esac
+	done < "$tmp/life"
+	((rc < 2)) && grep -q '^ok' "$tmp/life" || not_ok "$2: runs to its end (exit code $rc)"
+}
+no_res() {
+	local what
+	for what in qp cq mr pd cm_id ctx; do
+		! rdma res show $what 2>/dev/null | grep -E "dev ($LA|$LB)|link ($LA|$LB)/" || return 1
+	done
+}
+no_memory() { ! grep -E 'rove_ring_alloc|rove_create_qp|alloc_queues' /proc/vmallocinfo; }
+unreclaimable() { sed -n 's/^SUnreclaim: *\([0-9]*\).*/\1/p' /proc/meminfo; }
+nothing_left() { wait_for 20 no_res && wait_for 20 no_memory; }
+# less than half a kilobyte for each object made
+small() { local now; now=$(unreclaimable); echo "$1 to $now KiB"; ((now - $1 < n * 7 / 2)); }
+
+life 200 loop "$n"
+before=$(unreclaimable)
+life 200 loop "$n"
+t "nothing is left of them" nothing_left
+t "no slab memory is lost" wait_for 20 small "$before"
+life 60 create
+life 120 modify
+life 60 query
+life 120 fault 100
+t "nothing is left of what failed" nothing_left
+life 120 timers 30
+nA tc qdisc replace dev va root netem delay 3s && nB tc qdisc replace dev vb root netem delay 3s
+life 120 stuck 8
+netem_off
+# netem lets go of who sent a packet, a token bucket does not
+nA tc qdisc replace dev va root tbf rate 64kbit burst 4kb limit 4mb &&
+	nB tc qdisc replace dev vb root tbf rate 64kbit burst 4kb limit 4mb
+life 120 stuck 8
+t "nothing is left of the queue pairs" nothing_left
+t "link delete while packets are held" timeout 30 rdma link delete "$LA"
+t "the other, too" timeout 30 rdma link delete "$LB"
+LA= LB=
+rmmod rove & pid=$!
+t "rmmod waits for the packets" eval "! gone $pid"
+netem_off
+t "and ends when they are gone" wait_for 60 gone $pid
+done_testing
