@@ -582,6 +582,8 @@ static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 		req->rnr_retries--;
 	}
 	go_back(t, now);
+	/* The peer is there: what came before was not its silence. */
+	req->retries = t->retry_cnt;
 	req->rnr_wait = true;
 	req->rnr_probe = true;
 	req->rnr_deadline = now + rove_rnr_delay(code);
@@ -599,7 +601,12 @@ static void rx_nak(struct rove_tqp *t, u8 syndrome, u64 now)
 
 	if (code == ROVE_NAK_PSN_SEQ) {
 		rove_env_count(t, ROVE_CNT_SEQ_NAK_RX);
-		retry(t, now);
+		/*
+		 * Some peers (rdma_rxe) NAK what was sent behind a request that
+		 * got an RNR NAK; that wait will end in a retry anyway.
+		 */
+		if (!t->req.rnr_wait)
+			retry(t, now);
 	} else if (code < ARRAY_SIZE(status)) {
 		rove_env_count(t, ROVE_CNT_NAK_RX);
 		fail(t, status[code], syndrome);
