@@ -271,6 +271,11 @@ static void transmit(struct sim_qp *qp, struct packet *p)
 		p->refs++;
 		event_add(arrival(qp), EV_PKT, 0, p);
 	}
+	if (chance(sim.sc->ghost)) {
+		stats.dupped++;
+		p->refs++;
+		event_add(sim.now + below(NS_PER_S / 2), EV_PKT, 0, p);
+	}
 	event_add(arrival(qp), EV_PKT, 0, p);
 }
 
@@ -393,8 +398,9 @@ const u8 *net_payload(const struct rove_pkt *pkt)
 
 /*
  * An RNR NAK forbids its PSN for a while: see check_rnr() in env.c.  One that
- * comes while an earlier READ or atomic is unanswered is another matter: it
- * shows that the answer was lost, and the requester goes back first.
+ * comes while an earlier READ or atomic may be unanswered is another matter: it
+ * can show that the answer was lost, and the requester goes back first.  Copies
+ * do not prolong the wait.
  */
 static void note_rnr_nak(struct sim_qp *qp, const struct rove_pkt *pkt)
 {
@@ -403,12 +409,12 @@ static void note_rnr_nak(struct sim_qp *qp, const struct rove_pkt *pkt)
 	if ((pkt->syndrome & ROVE_AETH_KIND) != ROVE_AETH_RNR_NAK ||
 	    (qp->rnr_armed && pkt->psn == qp->rnr_psn))
 		return;
-	for (i = qp->done; i < qp->posted; i++)
-		if (is_rd(wr_at(qp, i)->op))
-			return;
 	qp->rnr_armed = true;
 	qp->rnr_psn = pkt->psn;
 	qp->rnr_until = sim.now + rove_rnr_delay(pkt->syndrome & ROVE_AETH_VALUE);
+	for (i = qp->done; i < qp->posted; i++)
+		if (is_rd(wr_at(qp, i)->op))
+			qp->rnr_until = 0;
 }
 
 void net_deliver(struct packet *p)

@@ -50,6 +50,7 @@ struct scenario {
 	u32 msgs;		/* work requests in all, per unit of --scale */
 	u32 drop;
 	u32 dup;
+	u32 ghost;		/* a copy arrives much later */
 	u32 reorder;
 	u32 corrupt;		/* flip one bit of the IP datagram */
 	u32 slow;		/* delay a packet and all behind it by ms */
