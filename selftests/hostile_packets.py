@@ -184,9 +184,9 @@ case("an answer to nothing: what is well-formed arrives", [full(17)], {"drop_une
 case("wrong ICRC", [full(op, flip=1 << (i % 8)) for i, op in enumerate([4, 10, 12, 17, 20] * 4)],
      {"rx_icrc_encapsulated": 20})
 
-one = [packet(10, qpn, FAR, reth(addr, rkey, 64) + bytes(64), cut=n) for n in range(1, 81)]
-bad = sum(1 for n in range(1, 81) if n < 32 or n % 4)
-case("cut at every length", one, {"drop_malformed": bad, "rx_icrc_encapsulated": 80 - bad})
+one = [packet(10, qpn, FAR, reth(addr, rkey, 64) + bytes(64), cut=n) for n in range(81)]
+bad = sum(1 for n in range(81) if n < 32 or n % 4)
+case("cut at every length", one, {"drop_malformed": bad, "rx_icrc_encapsulated": 81 - bad})
 for op in (4, 12, 17, 18, 19):
     ext = (REQUESTS | RESPONSES)[op][0]
     case(f"opcode {op} cut, with an ICRC that is right for it",
