@@ -10,6 +10,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/version.h>
+#include <net/inet_dscp.h>
 #include <net/ip6_route.h>
 #include <net/udp_tunnel.h>
 #include <rdma/ib_verbs.h>
@@ -28,6 +29,43 @@ static inline struct ib_udata *rove_cq_udata(struct ib_udata *udata)
 {
 	return udata;
 }
+#endif
+
+/* Only programs' CQs are resized by 7.3, which renamed the operation. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define rove_resize_op	resize_user_cq
+#define rove_resize_arg	unsigned int
+#else
+#define rove_resize_op	resize_cq
+#define rove_resize_arg	int
+#endif
+
+/* A DMA handle, which reg_user_mr is given since 6.17, is for real DMA only. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define ROVE_DMAH_ARG	struct ib_dmah *dmah,
+#define ROVE_HAVE_DMAH	(dmah)
+#else
+#define ROVE_DMAH_ARG
+#define ROVE_HAVE_DMAH	false
+#endif
+
+/* An address is one of several things that 7.3 can pin. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define rove_umem_get	ib_umem_get_va
+#else
+#define rove_umem_get	ib_umem_get
+#endif
+
+/*
+ * Since 7.3 an ib_device can be born in its netdev's namespace, which it is in
+ * exclusive mode; before, `rdma dev set` has to move it there.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define rove_alloc_ib_device(drv_struct, member, net) \
+	ib_alloc_device_with_net(drv_struct, member, net)
+#else
+#define rove_alloc_ib_device(drv_struct, member, net) \
+	ib_alloc_device(drv_struct, member)
 #endif
 
 /* Keeps udev from giving the link another name than the one asked for. */
@@ -99,6 +137,24 @@ static inline void rove_tunnel_release(struct socket *sock)
 #ifndef dst_rt6_info
 #define dst_rt6_info(dst)	((struct rt6_info *)(dst))
 #endif
+#endif
+
+/* DSCP got a type of its own. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define rove_flowi4_dscp(tclass) \
+	.flowi4_dscp = inet_dsfield_to_dscp(tclass)
+#else
+#define rove_flowi4_dscp(tclass) \
+	.flowi4_tos = (tclass) & INET_DSCP_MASK
+#endif
+
+/* IPv6 can no longer be a module in 7.3, and is called without detour. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#include <net/ipv6.h>
+#define rove_ip6_lookup	ip6_dst_lookup_flow
+#else
+#include <net/ipv6_stubs.h>
+#define rove_ip6_lookup	ipv6_stub->ipv6_dst_lookup_flow
 #endif
 
 #endif /* ROVE_COMPAT_H */

@@ -229,7 +229,8 @@ static int rove_cq_switch(struct rove_cq *cq, struct rove_ring *to)
  * The program learns of the new ring before it is in use, since that is what can
  * fail; until then the old one is untouched (hazards 8 and 9).
  */
-int rove_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+int rove_resize_cq(struct ib_cq *ibcq, rove_resize_arg cqe,
+		   struct ib_udata *udata)
 {
 	struct rove_cq *cq = to_rcq(ibcq);
 	struct rove_ring ring = {};

@@ -78,7 +78,8 @@ void rove_cq_notify(struct rove_cq *cq);
 int rove_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct rove_cq_arg *arg);
 int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
-int rove_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int rove_resize_cq(struct ib_cq *ibcq, rove_resize_arg cqe,
+		   struct ib_udata *udata);
 int rove_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int rove_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 int rove_peek_cq(struct ib_cq *ibcq, int wc_cnt);

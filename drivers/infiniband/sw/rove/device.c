@@ -90,7 +90,7 @@ static void rove_get_dev_fw_str(struct ib_device *ibdev, char *str)
 static void rove_query_speed(struct rove_dev *rdev, struct ib_port_attr *attr)
 {
 	static const struct {
-		u32 upto;	/* Mb/s */
+		u32 max;	/* Mb/s */
 		u8 width;
 		u16 speed;
 	} rates[] = {
@@ -116,7 +116,7 @@ static void rove_query_speed(struct rove_dev *rdev, struct ib_port_attr *attr)
 		speed = ks.base.speed;
 	rtnl_unlock();
 
-	while (speed > rates[i].upto)
+	while (speed > rates[i].max)
 		i++;
 	attr->active_width = rates[i].width;
 	attr->active_speed = rates[i].speed;
@@ -290,7 +290,7 @@ static const struct ib_device_ops rove_device_ops = {
 	.destroy_ah = rove_destroy_ah,
 
 	.create_cq = rove_create_cq,
-	.resize_cq = rove_resize_cq,
+	.rove_resize_op = rove_resize_cq,
 	.destroy_cq = rove_destroy_cq,
 	.poll_cq = rove_poll_cq,
 	.peek_cq = rove_peek_cq,
@@ -320,7 +320,7 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 {
 	struct rove_dev *rdev;
 
-	rdev = ib_alloc_device(rove_dev, ibdev);
+	rdev = rove_alloc_ib_device(rove_dev, ibdev, dev_net(ndev));
 	if (!rdev)
 		return NULL;
 	rdev->stats = alloc_percpu(struct rove_stats);

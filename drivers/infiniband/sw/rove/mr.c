@@ -239,13 +239,16 @@ static int rove_mr_check(u64 length, int access)
 }
 
 struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-			       u64 iova, int access, struct ib_udata *udata)
+			       u64 iova, int access,
+			       ROVE_DMAH_ARG struct ib_udata *udata)
 {
 	struct rove_dev *rdev = to_rdev(ibpd->device);
 	struct rove_mr *mr;
 	u64 end;
 	int err;
 
+	if (ROVE_HAVE_DMAH)
+		return ERR_PTR(-EOPNOTSUPP);
 	err = rove_mr_check(length, access);
 	if (err)
 		return ERR_PTR(err);
@@ -257,7 +260,7 @@ struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	mr->iova = iova;
 	mr->length = length;
 
-	mr->umem = ib_umem_get(ibpd->device, start, length, access);
+	mr->umem = rove_umem_get(ibpd->device, start, length, access);
 	if (IS_ERR(mr->umem)) {
 		err = PTR_ERR(mr->umem);
 		mr->umem = NULL;

@@ -16,6 +16,7 @@
 #include <linux/completion.h>
 #include <linux/rhashtable.h>
 #include <rdma/ib_verbs.h>
+#include "compat.h"
 
 struct rove_dev;
 
@@ -103,10 +104,11 @@ void rove_mr_table_destroy(struct rove_dev *rdev);
 /*
  * ib_device_ops; all sleep.  reg_user_mr: -EOPNOTSUPP for access flags that do
  * not exist here, -EINVAL for remote rights without the local one, a length of
- * 0 or one beyond ROVE_MAX_MR_SIZE, and what ib_umem_get() says.
+ * 0 or one beyond ROVE_MAX_MR_SIZE, and what pinning the pages says.
  */
 struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-			       u64 iova, int access, struct ib_udata *udata);
+			       u64 iova, int access,
+			       ROVE_DMAH_ARG struct ib_udata *udata);
 struct ib_mr *rove_get_dma_mr(struct ib_pd *ibpd, int access);
 int rove_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 

@@ -18,7 +18,6 @@
 #include <net/ip6_fib.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/ipv6_stubs.h>
 #include <net/route.h>
 #include <net/udp.h>
 #include "compat.h"
@@ -130,7 +129,7 @@ static struct dst_entry *route4(struct rove_qp *qp)
 	struct flowi4 fl4 = {
 		.flowi4_oif = qp->av.ifindex,
 		.flowi4_proto = IPPROTO_UDP,
-		.flowi4_tos = qp->av.tclass & INET_DSCP_MASK,
+		rove_flowi4_dscp(qp->av.tclass),
 		.saddr = qp->av.saddr.s6_addr32[3],
 		.daddr = qp->av.daddr.s6_addr32[3],
 		.fl4_sport = qp->sport,
@@ -158,8 +157,7 @@ static struct dst_entry *route6(struct rove_qp *qp)
 
 	if (!rnet->sk6)
 		return NULL;
-	dst = ipv6_stub->ipv6_dst_lookup_flow(rnet->net, rnet->sk6->sk, &fl6,
-					      NULL);
+	dst = rove_ip6_lookup(rnet->net, rnet->sk6->sk, &fl6, NULL);
 	return IS_ERR(dst) ? NULL : dst;
 }
 

@@ -11,6 +11,7 @@
 #ifndef ROVE_PACKET_H
 #define ROVE_PACKET_H
 
+#include <asm/byteorder.h>
 #include <linux/types.h>
 #include "wire.h"
 
