@@ -6,7 +6,8 @@
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
-moved() { local n; n=$(nA cat /sys/class/net/va/statistics/tx_bytes); ((n > ${1:-0})); }
+bytes() { nA cat /sys/class/net/va/statistics/{rx,tx}_bytes | { read -r a; read -r b; echo $((a + b)); }; }
+moved() { (($(bytes) > $1)); }
 objects() {	# what programs hold: lines with a pid
 	local kind n=0
 	for kind in qp cq mr pd ctx; do n=$((n + $(rdma resource show $kind 2>/dev/null | grep -c 'comm ib_'))); done
@@ -20,7 +21,7 @@ storm() {
 	local prog=$1 base addr=$A4; shift
 	[[ $FLAT ]] && addr=127.0.0.1
 	srv= cli=
-	base=$(nA cat /sys/class/net/va/statistics/tx_bytes)
+	base=$(bytes)
 	local p=$((port++))
 	spawn "$NSA" $prog -F -d "$LA" -x "$(gid_index "$LA" $A4)" -p $p -s 65536 -D 60 > "$tmp/s" 2>&1 & srv=$!
 	wait_for 30 listening "$NSA" $p || { cat "$tmp/s"; return 1; }

@@ -8,6 +8,20 @@
 
 topo_hop 4200 && links || bail "two links"
 
+# The last acknowledgement may be the one that is lost: the end that has all it
+# waits for leaves, and the other one asks a QP that is gone.  That is the
+# program's doing; such a run is repeated.
+patient() {
+	local try out
+	for try in 1 2 3; do
+		out=$("$@" 2>&1) && return
+		echo "$out"
+		grep -qE '^(client|server) \(0\)' <<< "$out" && grep -qE 'retry counter exceeded|status 12' <<< "$out" || return
+		port=$((port + 1))
+	done
+	return 1
+}
+
 pt() {	# SERVER-END PROGRAM OPTIONS...
 	local side=$1 prog=$2; shift 2
 	both 240 "$side" "$prog -F -d %d -x %g4 -p %p $*" "$prog -F -d %d -x %g4 -p %p $* %s"
@@ -19,13 +33,13 @@ rc_set() {
 	RC_DATA_LIMIT=400 rc_data "$what, MTU 1024, server A" A "-g %g4 -m 1024 -T 13 -t data"
 	[[ $2 == short ]] && return
 	RC_DATA_LIMIT=400 rc_data "$what, MTU 4096, server B, IPv6" B "-g %g6 -m 4096 -T 13 -t data"
-	t "$what: ibv_rc_pingpong, server A" pp A -s 4096 -n 300
-	t "$what: ibv_rc_pingpong -e, server B" pp B -s 20000 -n 100 -e
-	t "$what: ib_write_bw" pt A ib_write_bw -s 65536 -n 100 -u 13
-	t "$what: ib_read_bw" pt A ib_read_bw -s 65536 -n 100 -u 13
-	t "$what: ib_send_bw" pt B ib_send_bw -s 65536 -n 100 -u 13
-	t "$what: ib_atomic_bw" pt A ib_atomic_bw -n 200 -u 13
-	t "$what: ib_send_lat" pt A ib_send_lat -s 64 -n 200 -u 13
+	t "$what: ibv_rc_pingpong, server A" patient pp A -s 4096 -n 300
+	t "$what: ibv_rc_pingpong -e, server B" patient pp B -s 20000 -n 100 -e
+	t "$what: ib_write_bw" patient pt A ib_write_bw -s 65536 -n 100 -u 13
+	t "$what: ib_read_bw" patient pt A ib_read_bw -s 65536 -n 100 -u 13
+	t "$what: ib_send_bw" patient pt B ib_send_bw -s 65536 -n 100 -u 13
+	t "$what: ib_atomic_bw" patient pt A ib_atomic_bw -n 200 -u 13
+	t "$what: ib_send_lat" patient pt A ib_send_lat -s 64 -n 200 -u 13
 }
 
 what=${1:-all}

@@ -52,7 +52,7 @@ on_macvlan() {
 	ip link add ve7 type veth peer name ve8 && ip link set ve7 up && ip link set ve8 up &&
 	ip link add link ve7 name mv7 type macvlan mode bridge && with_del mv7
 }
-on_tap() { ip tuntap add tap7 mode tap && with_del tap7 nocarrier; }
+on_tap() { modprobe -q tun; ip tuntap add tap7 mode tap && with_del tap7 nocarrier; }
 on_virtio() {
 	modprobe virtio_net || return 4
 	wait_for 10 test -e /sys/class/net/eth1 || { echo "no virtio NIC"; return 4; }
