@@ -519,7 +519,10 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	enum ib_qp_state from, to;
 	int ret;
 
-	if (mask & ~IB_QP_ATTR_STANDARD_BITS || mask & IB_QP_ALT_PATH)
+	/* There is one path, and migration has always happened. */
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS || mask & IB_QP_ALT_PATH ||
+	    (mask & IB_QP_PATH_MIG_STATE &&
+	     attr->path_mig_state != IB_MIG_MIGRATED))
 		return -EOPNOTSUPP;
 	ret = check_attr(qp, attr, mask);
 	if (ret)
