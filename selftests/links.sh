@@ -122,6 +122,25 @@ vlan_gids() {
 }
 t "addresses of a VLAN on top are GIDs" vlan_gids
 
+# The address is that of a netdev above the link's, and packets come by that.
+upper_traffic() {	# KIND ARGS...
+	local kind=$1 ns srv; shift
+	ns=$(new_ns u) && ip link add d0 type veth peer name p0 && ip link set p0 netns "$ns" &&
+	ip -n "$ns" addr add 10.99.5.2/24 dev p0 && ip -n "$ns" link set p0 up &&
+	ip link add up0 type "$kind" "$@" && ip link set d0 down && ip link set d0 master up0 && ip link set d0 up && ip link set up0 up &&
+	ip addr add 10.99.5.1/24 dev up0 &&
+	rdma link add rove0 type rove netdev d0 && inns "$ns" rdma link add rove1 type rove netdev p0 &&
+	wait_for 20 gid_index rove0 10.99.5.1 && wait_for 20 gid_index rove1 10.99.5.2 || return
+	timeout 60 ibv_rc_pingpong -d rove0 -g "$(gid_index rove0 10.99.5.1)" -p 18710 -n 50 -c & srv=$!
+	wait_for 20 listening "" 18710
+	timeout 60 ibv_rc_pingpong -d rove1 -g "$(gid_index rove1 10.99.5.2)" -p 18710 -n 50 -c 127.0.0.1 && wait $srv
+	local rc=$?
+	rdma link delete rove0; rdma link delete rove1; ip link del d0; ip link del up0; ip netns del "$ns"
+	return $rc
+}
+t "the address of a bridge above the link" upper_traffic bridge forward_delay 0
+t "the address of a bond above the link" upper_traffic bond mode active-backup miimon 100
+
 # --- the port is taken, IPv6 is off ---------------------------------------------------
 
 port_taken() {

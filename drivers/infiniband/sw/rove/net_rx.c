@@ -7,7 +7,6 @@
  * exists, from the QP's peer, with its P_Key and with the right ICRC before
  * the transport sees it.  What is not is counted and dropped without an answer.
  */
-#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -23,7 +22,7 @@
 /* The longest IP header that ICRC is computed over: IPv4 with options. */
 #define MAX_IP_LEN	60
 
-/* The link whose netdev, or VLAN on top of it, owns the destination address. */
+/* The link that has the destination address among its GIDs. */
 static struct rove_dev *find_by_addr(struct rove_net *rnet,
 				     const struct sk_buff *skb)
 {
@@ -33,28 +32,17 @@ static struct rove_dev *find_by_addr(struct rove_net *rnet,
 		dev = __ip_dev_find(rnet->net, ip_hdr(skb)->daddr, false);
 	else
 		dev = ipv6_dev_find(rnet->net, &ipv6_hdr(skb)->daddr, NULL);
-	if (!dev)
-		return NULL;
-	if (is_vlan_dev(dev))
-		dev = vlan_dev_real_dev(dev);
-	return rove_net_find(rnet, dev->ifindex);
+	return dev ? rove_net_find_owner(rnet, dev) : NULL;
 }
 
 /* The link that a packet came in by. */
 static struct rove_dev *find_link(struct rove_net *rnet,
 				  const struct sk_buff *skb)
 {
-	const struct net_device *dev = skb->dev;
-	struct rove_dev *rdev = rove_net_find(rnet, dev->ifindex);
-
-	if (rdev)
-		return rdev;
-	if (is_vlan_dev(dev))
-		return rove_net_find(rnet, vlan_dev_real_dev(dev)->ifindex);
 	/* Sent to an address of this machine: it came in by the loopback. */
-	if (dev->flags & IFF_LOOPBACK)
+	if (skb->dev->flags & IFF_LOOPBACK)
 		return find_by_addr(rnet, skb);
-	return NULL;
+	return rove_net_find_owner(rnet, skb->dev);
 }
 
 /* Do the device, VLANs told apart, and the addresses belong to the connection? */

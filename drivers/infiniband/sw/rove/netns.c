@@ -8,6 +8,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/if_vlan.h>
 #include <linux/rtnetlink.h>
 #include <linux/udp.h>
 #include <linux/wait_bit.h>
@@ -36,6 +37,26 @@ struct rove_dev *rove_net_find(struct rove_net *rnet, int ifindex)
 		return NULL;
 	hash_for_each_possible_rcu(rnet->links, rdev, node, ifindex) {
 		if (rdev->ndev->ifindex == ifindex)
+			return rdev;
+	}
+	return NULL;
+}
+
+struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
+				     struct net_device *dev)
+{
+	struct rove_dev *rdev = rove_net_find(rnet, dev->ifindex);
+	int bucket;
+
+	if (rdev)
+		return rdev;
+	if (is_vlan_dev(dev)) {
+		rdev = rove_net_find(rnet, vlan_dev_real_dev(dev)->ifindex);
+		if (rdev)
+			return rdev;
+	}
+	hash_for_each_rcu(rnet->links, bucket, rdev, node) {
+		if (netdev_has_upper_dev_all_rcu(rdev->ndev, dev))
 			return rdev;
 	}
 	return NULL;

@@ -65,6 +65,20 @@ void rove_net_del(struct rove_dev *rdev);
 /* The link on this netdev, under rcu_read_lock(); NULL if there is none. */
 struct rove_dev *rove_net_find(struct rove_net *rnet, int ifindex);
 
+/**
+ * rove_net_find_owner() - the link whose GIDs a netdev's addresses are
+ * @rnet: the namespace's part
+ * @dev: a netdev of it
+ *
+ * That is the netdev's own link, or one on a netdev below it: a VLAN's parent, a
+ * bond's slave, a bridge's port, as ib_core has it.
+ *
+ * Context: under rcu_read_lock().
+ * Return: the link, or NULL.
+ */
+struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
+				     struct net_device *dev);
+
 int rove_netns_init(void);
 void rove_netns_exit(void);
 
