@@ -59,7 +59,7 @@ modules:
 	while read -r f; do \
 		mkdir -p $(bdir)/$$(dirname $$f); [ -L $(bdir)/$$f ] || ln -sfn $(CURDIR)/$$f $(bdir)/$$f; \
 	done
-	@$(kmake) modules
+	@+flock $(bdir)/.lock $(kmake) modules
 	@ln -f $(bdir)/drivers/infiniband/sw/rove/rove.ko $(bdir)/rove.ko
 	@echo "built build/$(kver)/rove.ko"
 
