@@ -117,7 +117,7 @@ static void send_events(struct work_struct *work)
 
 #define NOTIFY	(BIT(ROVE_QP_NOTIFY_SEND_CQ) | BIT(ROVE_QP_NOTIFY_RECV_CQ))
 
-void rove_qp_unlock(struct rove_qp *qp)
+void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock)
 {
 	unsigned long deferred;
 	int i;

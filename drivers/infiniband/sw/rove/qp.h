@@ -156,13 +156,13 @@ static inline void rove_qp_put(struct rove_qp *qp)
 		complete(&qp->released);
 }
 
-static inline void rove_qp_lock(struct rove_qp *qp)
+static inline void rove_qp_lock(struct rove_qp *qp) __acquires(&qp->lock)
 {
 	spin_lock_bh(&qp->lock);
 }
 
 /* Releases the lock, then does what was deferred. */
-void rove_qp_unlock(struct rove_qp *qp);
+void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock);
 
 /*
  * The link is going away: every QP to the error state, its work flushed, with
