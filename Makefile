@@ -69,8 +69,12 @@ provider:
 selftests:
 	@$(MAKE) -C selftests
 
+# The headers have no System.map, so modules_install leaves depmod out; and no
+# key of the kernel's: for Secure Boot sign with your own (README).
 install: modules provider
-	$(kmake) $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
+	$(kmake) $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) \
+		CONFIG_MODULE_SIG_ALL= modules_install
+	$(if $(DESTDIR),,depmod $(kver))
 	install -D -m 644 userspace-provider/librove-rdmav34.so $(DESTDIR)$(libdir)/libibverbs/librove-rdmav34.so
 	install -d $(DESTDIR)/etc/libibverbs.d
 	echo "driver rove" > $(DESTDIR)/etc/libibverbs.d/rove.driver
