@@ -52,6 +52,7 @@ static struct ibv_device_attr dattr;
 static struct ibv_port_attr pattr;
 static uint8_t *buf;
 static int sock, gid_index, use_events;
+static int traffic_class, flow_label;
 static int opt_timeout = 14;
 static uint32_t want_mtu = 1024;
 static uint32_t max_size = 1048576;
@@ -247,7 +248,8 @@ static void to_rts(void)
 		.dest_qp_num = peer.qpn, .rq_psn = peer.psn, .max_dest_rd_atomic = me.rd_atomic,
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1, .port_num = 1,
-			.grh = { .dgid = peer.gid, .sgid_index = gid_index, .hop_limit = 64 } },
+			.grh = { .dgid = peer.gid, .sgid_index = gid_index, .hop_limit = 64,
+				.traffic_class = traffic_class, .flow_label = flow_label } },
 	};
 	rc = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -1312,7 +1314,7 @@ int main(int argc, char **argv)
 	const char *dev = NULL, *port = "18515", *only = NULL;
 	int c, failed = 0;
 
-	while ((c = getopt(argc, argv, "d:g:p:m:t:T:S:e")) != -1)
+	while ((c = getopt(argc, argv, "d:g:p:m:t:T:S:c:f:e")) != -1)
 		switch (c) {
 		case 'd': dev = optarg; break;
 		case 'g': gid_index = atoi(optarg); break;
@@ -1321,6 +1323,8 @@ int main(int argc, char **argv)
 		case 't': only = optarg; break;
 		case 'T': opt_timeout = atoi(optarg); break;
 		case 'S': max_size = atoi(optarg); break;
+		case 'c': traffic_class = strtol(optarg, NULL, 0); break;
+		case 'f': flow_label = strtol(optarg, NULL, 0); break;
 		case 'e': use_events = 1; break;
 		default: return 2;
 		}

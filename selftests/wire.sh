@@ -25,7 +25,12 @@ stop() {
 	cat "$tmp/tcpdump"
 	! grep -qE '^[1-9][0-9]* packets dropped by kernel' "$tmp/tcpdump"
 }
-traffic() { both 200 "$1" "$bin/rc_data -d %d -p %p -g $2 -m $3 -S 9001 -t $cases" "$bin/rc_data -d %d -p %p -g $2 -m $3 -S 9001 -t $cases %s"; }
+# a traffic class and a flow label to be found again in the headers
+tclass=0x68 flow=0xabcde
+traffic() {
+	local cmd="$bin/rc_data -d %d -p %p -g $2 -m $3 -S 9001 -t $cases -c $tclass -f $flow"
+	both 200 "$1" "$cmd" "$cmd %s"
+}
 
 # What tshark guesses to find in a payload of random bytes is no concern of ours.
 guesses=()
@@ -51,7 +56,7 @@ for run in "A %g4 1024" "B %g6 1024" "A %g4 4096"; do
 	[[ $3 == 4096 ]] && cases=send,write,read,atomic
 	t "$name: traffic" traffic "$1" "$2" "$3"
 	t "$name: captured without loss" stop
-	t "$name: scapy: every ICRC and header right" /usr/bin/python3 "$here/wire_check.py" --mtu "$3" "$cap"
+	t "$name: scapy: every ICRC and header right" /usr/bin/python3 "$here/wire_check.py" --mtu "$3" --tclass $tclass --flow $flow "$cap"
 	tail -n 3 "$tmp/t.out" | sed 's/^/# /'
 	t "$name: tshark: nothing malformed" tshark_clean "$cap"
 	[[ -d /run/share ]] && ((T_FAILED)) && cp "$cap" /run/share/

@@ -49,6 +49,8 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--mtu", type=int, default=4096)
     ap.add_argument("--udp-checksum", action="store_true", help="zero is wrong, too")
+    ap.add_argument("--tclass", type=lambda v: int(v, 0), help="DSCP and ECN that every packet must have")
+    ap.add_argument("--flow", type=lambda v: int(v, 0), help="flow label: in IPv6, and the source port's origin")
     ap.add_argument("pcap")
     args = ap.parse_args()
     bad = []
@@ -102,6 +104,16 @@ def main():
                 wrong(f"P_Key {bth.pkey:#x}")
             if bth.version or bth.resv6 or bth.resv7:
                 wrong("version or reserved bits")
+            if args.tclass is not None and (ip.tos if isinstance(ip, IP) else ip.tc) != args.tclass:
+                wrong("traffic class")
+            if (ip.ttl if isinstance(ip, IP) else ip.hlim) != 64:
+                wrong("hop limit")
+            if args.flow is not None:
+                # the kernel's rdma_flow_label_to_udp_sport()
+                if udp.sport != ((args.flow & 0x3fff) ^ (args.flow >> 14 & 0x3f)) | 0xc000:
+                    wrong(f"source port {udp.sport} does not follow from the flow label")
+                if isinstance(ip, IPv6) and ip.fl != args.flow:
+                    wrong("flow label")
             if udp.sport < 0xc000:
                 wrong(f"source port {udp.sport}")
             ports[(ip.src, ip.dst, bth.dqpn)].add(udp.sport)
