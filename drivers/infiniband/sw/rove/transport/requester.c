@@ -119,11 +119,14 @@ static void fail(struct rove_tqp *t, u32 status, u32 vendor_err)
 /*
  * The standard lets a timeout be noticed between one and four times the time
  * that was asked for (9.7.6.1.3).  Twice, since the peer's softirq may be kept
- * waiting by what else its machine does.
+ * waiting by what else its machine does; longer when a retry has brought
+ * nothing, lest retries are what keeps it busy.
  */
 static u64 rto(const struct rove_tqp *t)
 {
-	return max(2 * (4096ULL << t->timeout), ROVE_MIN_RTO_NS);
+	u32 factor = t->req.retries < t->retry_cnt ? 3 : 2;
+
+	return max(factor * (4096ULL << t->timeout), ROVE_MIN_RTO_NS);
 }
 
 static void restart_rto(struct rove_tqp *t, u64 now)
