@@ -76,7 +76,7 @@ twice() {
 loop() {
 	local i
 	ip link add d0 type dummy
-	for i in {1..50}; do
+	for i in {1..20}; do
 		rdma link add rove0 type rove netdev d0 && rdma link delete rove0 || return
 	done
 	no_links && port_free
@@ -86,7 +86,7 @@ loop() {
 }
 race() {	# add and delete against each other and against the netdev
 	local i
-	for i in {1..20}; do
+	for i in {1..8}; do
 		ip link add d0 type dummy
 		rdma link add rove0 type rove netdev d0 &
 		rdma link delete rove0 &
@@ -105,7 +105,7 @@ renamed() {
 	return $rc
 }
 t "one link a netdev, one netdev a name" twice
-t "add and delete 50 times" loop
+t "add and delete 20 times" loop
 t "add, delete and ip link del at once" race
 t "a renamed netdev" renamed
 
