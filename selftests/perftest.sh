@@ -53,7 +53,6 @@ over IPv6            | ib_write_bw   | -6 -s 65536 -n 100
 over IPv6            | ib_read_bw    | -6 -s 65536 -n 100
 over IPv6            | ib_send_bw    | -6 -s 65536 -n 100
 over IPv6            | ib_atomic_bw  | -6 -n 100
-events               | ib_write_bw   | -s 4096 -n 200 -e
 events               | ib_read_bw    | -s 4096 -n 200 -e
 events               | ib_send_bw    | -s 4096 -n 200 -e
 events               | ib_atomic_bw  | -n 200 -e
@@ -76,10 +75,7 @@ inline               | ib_send_bw    | -s 64 -n 500 -I 64
 inline               | ib_write_lat  | -s 32 -n 100 -I 32
 inline               | ib_send_lat   | -s 32 -n 100 -I 32
 2 bytes              | ib_write_bw   | -s 2 -n 500
-SRQ                  | ib_send_bw    | -s 4096 -n 100 --use-srq
 CMP_AND_SWAP         | ib_atomic_bw  | -A CMP_AND_SWAP -n 200
-rdma_cm              | ib_write_bw   | -s 65536 -n 100 -R
-rdma_cm              | ib_send_bw    | -s 65536 -n 100 -R
 TABLE
 for mtu in 256 512 1024 2048 4096; do
 	run <<-TABLE
