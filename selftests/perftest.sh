@@ -12,7 +12,6 @@ topo_pair 4200 && links || bail "two links"
 pt() {
 	local side=$1 prog=$2 opts gid=%g4; shift 2
 	opts="$*"
-	[[ $FLAT && $opts == *-R* ]] && { echo "rdma_cm needs two namespaces"; return 4; }
 	[[ $opts == *-6* ]] && { gid=%g6; opts=${opts//-6/}; }
 	both 240 "$side" "$prog -F -d %d -x $gid -p %p $opts" "$prog -F -d %d -x $gid -p %p $opts %s" &&
 	grep -A3 '#bytes' "$tmp/client" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]+' || { cat "$tmp/client"; return 1; }
