@@ -195,6 +195,17 @@ topo_hop() {
 	return 0
 }
 
+# The ends know each other's MAC for good: modify_qp resolves it, and ib_core
+# gives that one second, which a lost neighbour solicitation uses up.
+pin_neighbours() {
+	local ma mb
+	ma=$(nA cat /sys/class/net/va/address) mb=$(nB cat /sys/class/net/vb/address)
+	nA ip neigh replace $B4 lladdr "$mb" dev va nud permanent &&
+	nA ip neigh replace $B6 lladdr "$mb" dev va nud permanent &&
+	nB ip neigh replace $A4 lladdr "$ma" dev vb nud permanent &&
+	nB ip neigh replace $A6 lladdr "$ma" dev vb nud permanent
+}
+
 # netem_hop ARGS...: on both directions of the second hop;  none: take it off
 netem_hop() { nM tc qdisc replace dev ma root netem "$@" && nM tc qdisc replace dev mb root netem "$@"; }
 # netem_first ARGS...: on the devices of the links themselves

@@ -6,7 +6,7 @@
 # timeout: 1500
 . "$(dirname "$0")/lib.sh"
 
-topo_hop 4200 && links || bail "two links"
+topo_hop 4200 && links && pin_neighbours || bail "two links"
 
 # The last acknowledgement may be the one that is lost: the end that has all it
 # waits for leaves, and the other one asks a QP that is gone.  That is the
