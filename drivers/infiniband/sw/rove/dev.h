@@ -68,19 +68,9 @@ struct rove_pd {
 	struct ib_pd ibpd;
 };
 
-static inline struct rove_pd *to_rpd(struct ib_pd *ibpd)
-{
-	return container_of(ibpd, struct rove_pd, ibpd);
-}
-
 struct rove_ucontext {
 	struct ib_ucontext ibuc;
 };
-
-static inline struct rove_ucontext *to_ruc(struct ib_ucontext *ibuc)
-{
-	return container_of(ibuc, struct rove_ucontext, ibuc);
-}
 
 /* Limits: what query_device tells, and what is enforced. */
 #define ROVE_MAX_QP		65536

@@ -62,24 +62,33 @@ static int put_inline(struct rove_qp *qp, struct rove_send_wqe *wqe,
 static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		    const struct ib_send_wr *wr)
 {
+	/* The kernel's numbers are user space's, and ours are those. */
+	BUILD_BUG_ON((int)IB_WR_RDMA_WRITE != ROVE_WR_RDMA_WRITE ||
+		     (int)IB_WR_RDMA_WRITE_WITH_IMM != ROVE_WR_RDMA_WRITE_WITH_IMM ||
+		     (int)IB_WR_SEND != ROVE_WR_SEND ||
+		     (int)IB_WR_SEND_WITH_IMM != ROVE_WR_SEND_WITH_IMM ||
+		     (int)IB_WR_RDMA_READ != ROVE_WR_RDMA_READ ||
+		     (int)IB_WR_ATOMIC_CMP_AND_SWP != ROVE_WR_ATOMIC_CMP_AND_SWP ||
+		     (int)IB_WR_ATOMIC_FETCH_AND_ADD != ROVE_WR_ATOMIC_FETCH_AND_ADD ||
+		     (int)IB_WR_LOCAL_INV != ROVE_WR_LOCAL_INV ||
+		     (int)IB_WR_SEND_WITH_INV != ROVE_WR_SEND_WITH_INV);
+
 	if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_send_sge)
 		return -EINVAL;
 	*wqe = (struct rove_send_wqe) {
 		.wr_id = wr->wr_id,
+		.opcode = wr->opcode,
 		.flags = wr->send_flags & (ROVE_WR_FENCE | ROVE_WR_SIGNALED |
 					   ROVE_WR_SOLICITED | ROVE_WR_INLINE),
 		.num_sge = wr->num_sge,
 	};
 	switch (wr->opcode) {
 	case IB_WR_SEND:
-		wqe->opcode = ROVE_WR_SEND;
 		break;
 	case IB_WR_SEND_WITH_IMM:
-		wqe->opcode = ROVE_WR_SEND_WITH_IMM;
 		wqe->imm_data = wr->ex.imm_data;
 		break;
 	case IB_WR_SEND_WITH_INV:
-		wqe->opcode = ROVE_WR_SEND_WITH_INV;
 		wqe->invalidate_rkey = wr->ex.invalidate_rkey;
 		break;
 	case IB_WR_RDMA_WRITE_WITH_IMM:
@@ -87,24 +96,17 @@ static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		fallthrough;
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_READ:
-		wqe->opcode = wr->opcode == IB_WR_RDMA_READ ? ROVE_WR_RDMA_READ :
-			      wr->opcode == IB_WR_RDMA_WRITE ?
-			      ROVE_WR_RDMA_WRITE : ROVE_WR_RDMA_WRITE_WITH_IMM;
 		wqe->remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rkey = rdma_wr(wr)->rkey;
 		break;
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		wqe->opcode = wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ?
-			      ROVE_WR_ATOMIC_CMP_AND_SWP :
-			      ROVE_WR_ATOMIC_FETCH_AND_ADD;
 		wqe->remote_addr = atomic_wr(wr)->remote_addr;
 		wqe->compare_add = atomic_wr(wr)->compare_add;
 		wqe->swap = atomic_wr(wr)->swap;
 		wqe->rkey = atomic_wr(wr)->rkey;
 		break;
 	case IB_WR_LOCAL_INV:
-		wqe->opcode = ROVE_WR_LOCAL_INV;
 		wqe->invalidate_rkey = wr->ex.invalidate_rkey;
 		return 0;
 	default:
