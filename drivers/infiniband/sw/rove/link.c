@@ -107,17 +107,12 @@ static int rove_link_event(struct notifier_block *nb, unsigned long what,
 			   void *info)
 {
 	struct net_device *ndev = netdev_notifier_info_to_dev(info);
-	struct rove_net *rnet = rove_net(dev_net(ndev));
 	struct rove_dev *rdev;
 
 	ASSERT_RTNL();
 
-	/* a new namespace gets its loopback device before it gets our part */
-	if (!rnet)
-		return NOTIFY_DONE;
-
 	rcu_read_lock();
-	rdev = rove_net_find(rnet, ndev->ifindex);
+	rdev = rove_net_find(rove_net(dev_net(ndev)), ndev->ifindex);
 	if (rdev && what == NETDEV_UNREGISTER)
 		rdev->ndev_gone = true;
 	if (rdev && !ib_device_try_get(&rdev->ibdev))
