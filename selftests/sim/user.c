@@ -93,13 +93,15 @@ static void arena_init(struct arena *a, u64 size)
 /* Any address, also one whose region ends where the address space does. */
 static u64 random_va(u64 len)
 {
+	u64 va = rnd();
+
 	switch (below(8)) {
 	case 0:
 		return -len;
 	case 1:
 		return 0;
 	default:
-		return rnd() >> below(48) & -(len + 1);
+		return va >> below(48) & -(len + 1);
 	}
 }
 
