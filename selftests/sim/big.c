@@ -126,7 +126,7 @@ static void transfer(u8 op, u32 len, u32 mtu)
 	wqe->remote_addr = remote;
 	wqe->rkey = mr_b->key;
 	a->sq_prod++;
-	rove_tqp_send(&a->t, sim.now);
+	tqp_send(a);
 	sim_run_until(NULL, 100 * NS_PER_S);
 
 	if (completions[0] != 1 || status[0] || completions[1] != (op == ROVE_WR_SEND))

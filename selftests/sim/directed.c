@@ -199,7 +199,7 @@ static void post_recv(u32 len)
 
 static void go(void)
 {
-	rove_tqp_send(&a->t, sim.now);
+	tqp_send(a);
 	sim_run_until(NULL, 100 * NS_PER_S);
 }
 
@@ -350,7 +350,7 @@ static void rnr_for_ever(void)
 		a->t.timeout = 8;
 		post(ROVE_WR_RDMA_WRITE_WITH_IMM, 8, SIGNALED);
 		rnr_limit = 12;
-		rove_tqp_send(&a->t, sim.now);
+		tqp_send(a);
 		sim_run_until(enough_sent, 100 * NS_PER_S);
 		for (i = 1; i < wired; i++)
 			CHECK(wire[i].at - wire[i - 1].at >= delay &&
@@ -466,6 +466,20 @@ static void atomic_replayed(void)
 	CHECK(v == v0 + 1000, "the second returned %llx, not %llx", v, v0 + 1000);
 }
 
+static void atomic_misaligned(void)
+{
+	u32 i;
+
+	for (i = 1; i < 8; i++) {
+		start(256);
+		post(ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, SIGNALED)->remote_addr += i;
+		go();
+		CHECK(sends == 1 && send_log[0].status == ROVE_WC_REM_INV_REQ_ERR,
+		      "status %u", send_log[0].status);
+		CHECK(pristine(), "executed all the same");
+	}
+}
+
 /* The responder has fewer resources than the requester thinks. */
 static void no_resources(void)
 {
@@ -549,6 +563,74 @@ static void credits(void)
 	net_inject(b, ack, sizeof(ack));
 	sim_run_until(NULL, NS_PER_S);
 	CHECK(wired == 7, "%u packets", wired);
+}
+
+/* ---- super-packets ---- */
+
+/* Packets in each that one end has sent. */
+static u32 train[64], trains;
+
+static void on_train(struct sim_qp *qp, u32 npkts)
+{
+	CHECK(trains < ARRAY_SIZE(train), "too many super-packets");
+	train[trains++] = npkts;
+}
+
+/* @n messages in one call leave in super-packets of @want packets, 0: the end. */
+static void expect_trains(u8 op, const u32 *len, u32 n, u32 mtu, const u32 *want)
+{
+	struct sim_qp *from;
+	struct mr *mr;
+	u32 i;
+
+	start(mtu);
+	a->t.req.window = 256;
+	from = op == ROVE_WR_RDMA_READ ? b : a;
+	from->same_id = false;
+	from->on_train = on_train;
+	trains = 0;
+	mr = mr_add(b, 0, b->recv_mem.mem, b->recv_mem.size,
+		    ROVE_ACCESS_REMOTE_WRITE | ROVE_ACCESS_REMOTE_READ);
+	for (i = 0; i < n; i++) {
+		struct rove_send_wqe *wqe =
+			post(op, len[i], i == n - 1 ? SIGNALED : 0);
+
+		wqe->remote_addr = 0;
+		wqe->rkey = mr->key;
+	}
+	for (i = 0; i < n && takes_recv(op); i++)
+		post_recv(len[i]);
+	go();
+	CHECK(sends == 1 && !send_log[0].status, "status %u", send_log[0].status);
+	for (i = 0; i < trains && want[i]; i++)
+		CHECK(train[i] == want[i],
+		      "operation %u at MTU %u: super-packet %u is of %u, not %u",
+		      op, mtu, i, train[i], want[i]);
+	CHECK(i == trains && !want[i], "operation %u at MTU %u: %u super-packets",
+	      op, mtu, trains);
+}
+
+static void super_packets(void)
+{
+	static const u32 whole[] = { 65536 }, odd[] = { 64 * 256 - 1 };
+	static const u32 falling[] = { 100, 100, 50, 50, 48, 100, 100 };
+	static u32 small[70];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(small); i++)
+		small[i] = 8;
+	/* 63 packets of 1,040 bytes, or 16 of 4,112, are too long. */
+	expect_trains(ROVE_WR_SEND, whole, 1, 1024, (u32 []) { 62, 2, 0 });
+	expect_trains(ROVE_WR_SEND, whole, 1, 4096, (u32 []) { 15, 1, 0 });
+	/* The first is longer by its RETH or AETH, a response's last as well. */
+	expect_trains(ROVE_WR_RDMA_WRITE, whole, 1, 1024, (u32 []) { 2, 62, 0 });
+	expect_trains(ROVE_WR_RDMA_WRITE, whole, 1, 4096, (u32 []) { 2, 14, 0 });
+	expect_trains(ROVE_WR_RDMA_READ, whole, 1, 1024, (u32 []) { 2, 61, 1, 0 });
+	expect_trains(ROVE_WR_RDMA_READ, whole, 1, 4096, (u32 []) { 2, 13, 1, 0 });
+	/* 64 packets, not one more; one cut short ends it. */
+	expect_trains(ROVE_WR_SEND, odd, 1, 256, (u32 []) { 64, 0 });
+	expect_trains(ROVE_WR_RDMA_WRITE, small, 70, 256, (u32 []) { 64, 6, 0 });
+	expect_trains(ROVE_WR_SEND, falling, 7, 1024, (u32 []) { 3, 2, 2, 0 });
 }
 
 /* Every message counts, each once, in answers of every kind. */
@@ -882,7 +964,7 @@ static void noise(void)
 			post_recv(below(600));
 			post(below(10), 8 * between(1, 60), SIGNALED)->invalidate_rkey = rnd();
 		}
-		rove_tqp_send(&a->t, sim.now);
+		tqp_send(a);
 		b->blackhole = rnd() & 1;
 		for (i = 0; i < 200; i++) {
 			bool to_a = rnd() & 1;
@@ -923,10 +1005,10 @@ int directed_run(void)
 	static void (*const cases[])(void) = {
 		retry_exhausted, no_timeout, retries_refilled, rnr_exhausted,
 		rnr_for_ever, loss_in_the_middle, ack_lost, read_partial,
-		atomic_replayed, no_resources, zero_length, coalesced, credits,
+		atomic_replayed, atomic_misaligned, no_resources, zero_length, coalesced, credits,
 		message_numbers, ack_not_forgotten, long_messages, established,
 		error_in_the_middle, qp_rights, too_long, wicked_duplicate, wicked_requests,
-		wicked_sequence, wicked_answers, wicked_response, noise,
+		wicked_sequence, wicked_answers, wicked_response, noise, super_packets,
 	};
 	u32 i;
 

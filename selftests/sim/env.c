@@ -372,6 +372,13 @@ void rove_env_defer_ack(struct rove_tqp *t)
 	}
 }
 
+/* Packets at hand have been handled. */
+void env_run_deferred(struct sim_qp *qp)
+{
+	qp->ack_owed = false;
+	rove_tqp_send(&qp->t, sim.now);
+}
+
 /* Slicing by 8. */
 u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
 {

@@ -5,7 +5,7 @@
  * Events of the same time come out in the order they were added, so that a
  * run depends on the seed alone.
  */
-#include "sim.h"
+#include "net.h"
 
 static struct event *heap;
 static size_t count, room;
@@ -56,7 +56,7 @@ void event_clear(void)
 
 	for (i = 0; i < count; i++)
 		if (heap[i].type == EV_PKT)
-			net_discard(heap[i].arg);
+			train_put(heap[i].arg);
 	count = 0;
 	next_seq = 0;
 }

@@ -1,36 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * net.c - the wire: real IP packets on an unreliable network
+ * net.c - a host's stack: real IP packets out, super-packets of them, and in
  *
  * Packets are built byte by byte as the kernel would send them, because the
- * ICRC covers most of the IP header too.  A receiver does what a stack and a
- * driver do before the transport: lengths, ICRC, QP, source.
+ * ICRC covers most of the IP header too.  What one engine call sends is filled into
+ * super-packets by train.h's rule, and leaves when the call is over.  A receiver
+ * takes them apart and does what a stack and a driver do before the transport:
+ * lengths, ICRC, QP, source.
  */
-#include "sim.h"
+#include "net.h"
 
 #define ETH_HDR_MAX	(60 + 8)	/* IPv4 with options, UDP */
 
-/*
- * @flip says whether a bit was flipped, and whether where the ICRC must notice:
- * such a packet must never reach the transport, and the others always must.
- */
-struct packet {
-	u32 refs;
-	u32 len;
-	u32 ip_len;
-	u32 bth_len;		/* set on arrival */
-	struct sim_qp *from;
-	struct sim_qp *to;
-	bool injected;		/* may be malformed */
-	enum { FLIP_NONE, FLIP_HARMLESS, FLIP_COVERED } flip;
-	struct packet *next_free;
-	u8 data[];
-};
+u32 net_unsent;
 
 #ifndef __SANITIZE_ADDRESS__
 #define POOL_SMALL	256
 #define POOL_LARGE	(ETH_HDR_MAX + ROVE_MAX_HDR + 4096 + ROVE_ICRC_LEN)
 static struct packet *pool[2];
+static struct train *train_pool;
 #endif
 
 const char *opcode_name(u8 opcode)
@@ -86,7 +74,7 @@ static struct packet *packet_new(u32 len)
 	return p;
 }
 
-static void packet_put(struct packet *p)
+void packet_put(struct packet *p)
 {
 	if (--p->refs)
 		return;
@@ -98,20 +86,37 @@ static void packet_put(struct packet *p)
 #endif
 }
 
-void net_discard(struct packet *p)
+/* A train of @p alone, or an empty one. */
+struct train *train_new(struct packet *p)
 {
-	packet_put(p);
+	struct train *tr;
+#ifdef __SANITIZE_ADDRESS__
+	tr = malloc(sizeof(*tr));
+#else
+	tr = train_pool;
+	if (tr)
+		train_pool = tr->next;
+	else
+		tr = malloc(sizeof(*tr));
+#endif
+	tr->next = NULL;
+	tr->npkts = !!p;
+	tr->pkt[0] = p;
+	return tr;
 }
 
-static void put16(u8 *p, u16 v)
+void train_put(struct train *tr)
 {
-	p[0] = v >> 8;
-	p[1] = v;
-}
+	u32 i;
 
-static u16 get16(const u8 *p)
-{
-	return p[0] << 8 | p[1];
+	for (i = 0; i < tr->npkts; i++)
+		packet_put(tr->pkt[i]);
+#ifdef __SANITIZE_ADDRESS__
+	free(tr);
+#else
+	tr->next = train_pool;
+	train_pool = tr;
+#endif
 }
 
 /* Fields that the ICRC leaves out get noise: a mask too small is noticed. */
@@ -136,7 +141,7 @@ static void build_ip(struct sim_qp *qp, struct packet *p, u32 bth_len)
 		ip[0] = 0x40 | p->ip_len / 4;
 		ip[1] = qp->tos;
 		put16(ip + 2, p->len);
-		put16(ip + 4, qp->ip_id++);
+		put16(ip + 4, qp->same_id ? qp->ip_id : qp->ip_id++);
 		put16(ip + 6, 0x4000);
 		ip[8] = qp->ttl;
 		ip[9] = 17;
@@ -195,90 +200,6 @@ static void payload(struct sim_qp *qp, const struct rove_burst *b, u32 offset,
 				     ROVE_ACCESS_REMOTE_READ), len);
 }
 
-/* Is this bit one that routers may change, so that no ICRC covers it? */
-static bool is_variant(const struct packet *p, u32 byte, u32 bit)
-{
-	if (byte >= p->ip_len + 8)
-		return byte == p->ip_len + 8 + 4;	/* BTH: FECN, BECN, reserved */
-	if (byte >= p->ip_len)
-		return byte >= p->ip_len + 6;		/* UDP checksum */
-	if (p->data[0] >> 4 == 6)
-		return (byte == 0 && bit < 4) || (byte > 0 && byte < 4) || byte == 7;
-	return byte == 1 || byte == 8 || byte == 10 || byte == 11;
-}
-
-static void flip_bit(struct packet *p)
-{
-	u32 bit = below(p->len * 8);
-
-	p->flip = is_variant(p, bit / 8, bit % 8) ? FLIP_HARMLESS : FLIP_COVERED;
-	p->data[bit / 8] ^= 1 << bit % 8;
-	stats.corrupted++;
-	trace(p->from, "  flip byte %u bit %u%s", bit / 8, bit % 8,
-	      p->flip == FLIP_HARMLESS ? " (variant)" : "");
-}
-
-/* What routers do. */
-static void remark(struct packet *p)
-{
-	u8 *ip = p->data;
-
-	if (ip[0] >> 4 == 6) {
-		ip[0] ^= rnd() & 0xf;
-		ip[1] ^= rnd();
-		ip[7]--;
-	} else {
-		ip[1] ^= rnd();
-		ip[8]--;
-		put16(ip + 10, rnd());
-	}
-	p->data[p->ip_len + 8 + 4] ^= 0x40;	/* BECN */
-}
-
-static u64 arrival(struct sim_qp *qp)
-{
-	u64 at = sim.now + 1000 + below(4000);
-
-	if (chance(sim.sc->reorder)) {
-		stats.reordered++;
-		return at + below(200000);
-	}
-	if (chance(sim.sc->slow))
-		at += below(20 * NS_PER_MS);
-	/* The path of one QP keeps order otherwise. */
-	qp->last_arrival = max(qp->last_arrival + 1, at);
-	return qp->last_arrival;
-}
-
-static void transmit(struct sim_qp *qp, struct packet *p)
-{
-	p->from = qp;
-	p->to = qp->peer;
-	stats.pkts++;
-	if (qp->blackhole || chance(sim.sc->drop) ||
-	    (qp->on_packet && qp->on_packet(qp, p->data + p->ip_len + 8))) {
-		trace(qp, "  lost");
-		stats.dropped++;
-		packet_put(p);
-		return;
-	}
-	if (chance(sim.sc->corrupt))
-		flip_bit(p);
-	else if (chance(sim.sc->remark))
-		remark(p);
-	while (chance(sim.sc->dup)) {
-		stats.dupped++;
-		p->refs++;
-		event_add(arrival(qp), EV_PKT, 0, p);
-	}
-	if (chance(sim.sc->ghost)) {
-		stats.dupped++;
-		p->refs++;
-		event_add(sim.now + below(NS_PER_S / 2), EV_PKT, 0, p);
-	}
-	event_add(arrival(qp), EV_PKT, 0, p);
-}
-
 /* Add the ICRC to a packet of @len bytes from the BTH on. */
 static void seal(struct packet *p, u32 hdr_len, u32 len)
 {
@@ -306,44 +227,128 @@ void net_inject(struct sim_qp *from, const u8 *bth, u32 len)
 	p->from = from;
 	p->to = from->peer;
 	p->injected = true;
-	event_add(sim.now, EV_PKT, 0, p);
+	event_add(sim.now, EV_PKT, 0, train_new(p));
+}
+
+/*
+ * Would a stack take this as the next packet of a super-packet?  Its own rules
+ * (udp_send_skb(), __udp_gso_segment(), netif_skb_features()), not train.h's.
+ */
+static void check_fit(struct sim_qp *qp, const struct train *tr,
+		      const struct packet *p)
+{
+	u32 seg = packet_bth_len(tr->pkt[0]);
+
+	if (tr->npkts == NET_MAX_SEGS)
+		sim_fail(qp, "a super-packet of more than %u packets", NET_MAX_SEGS);
+	if (packet_bth_len(tr->pkt[tr->npkts - 1]) != seg)
+		sim_fail(qp, "a super-packet goes on after a shorter packet");
+	if (packet_bth_len(p) > seg)
+		sim_fail(qp, "a super-packet's packets get longer: %u, %u", seg,
+			 packet_bth_len(p));
+	if (NET_LINK_HDR + p->ip_len + 8 + train_len(tr) + packet_bth_len(p) > NET_MAX_IP)
+		sim_fail(qp, "a super-packet of %u bytes and %u more",
+			 train_len(tr), packet_bth_len(p));
+}
+
+/* A packet joins the super-packet that is being filled, or begins another. */
+static void append(struct sim_qp *qp, struct packet *p)
+{
+	struct train *tr = qp->out_last;
+
+	if (!qp->same_id && rove_train_takes(&qp->fill, packet_bth_len(p))) {
+		if (!tr)
+			sim_fail(qp, "an open super-packet that is not there");
+		check_fit(qp, tr, p);
+		tr->pkt[tr->npkts++] = p;
+	} else {
+		tr = train_new(p);
+		if (qp->out)
+			qp->out_last->next = tr;
+		else
+			qp->out = tr;
+		net_unsent += !qp->out_last;
+		qp->out_last = tr;
+		qp->fill = (struct rove_train) {};
+	}
+	rove_train_add(&qp->fill, packet_bth_len(p));
+}
+
+/* The engine call is over: everything leaves. */
+void net_flush(struct sim_qp *qp)
+{
+	struct train *tr;
+
+	if (!qp->out)
+		return;
+	while ((tr = qp->out)) {
+		qp->out = tr->next;
+		stats.trains++;
+		if (qp->on_train)
+			qp->on_train(qp, tr->npkts);
+		if (tr->npkts > 1)
+			trace(qp, "super-packet of %u", tr->npkts);
+		path_send(qp, tr);
+	}
+	qp->out_last = NULL;
+	qp->fill = (struct rove_train) {};
+	net_unsent--;
+}
+
+/* A round has failed in the middle of a call. */
+void net_discard(struct sim_qp *qp)
+{
+	struct train *tr;
+
+	while ((tr = qp->out)) {
+		qp->out = tr->next;
+		train_put(tr);
+	}
+	net_unsent = 0;
+}
+
+static struct packet *build(struct sim_qp *qp, const struct rove_burst *b, u32 i)
+{
+	u8 hdr[ROVE_MAX_HDR];
+	struct rove_frame f;
+	struct packet *p;
+	u32 len;
+	u8 *bth;
+
+	rove_burst_frame(b, i, qp->t.dest_qpn, hdr, &f);
+	if (f.hdr_len > ROVE_MAX_HDR || f.payload_len > qp->t.mtu ||
+	    f.pad > 3 || (f.payload_len + f.pad) & 3 ||
+	    f.offset + f.payload_len > b->length)
+		sim_fail(qp, "frame: %u header, %u payload, %u pad, offset %u of %u",
+			 f.hdr_len, f.payload_len, f.pad, f.offset, b->length);
+	len = rove_frame_len(&f);
+	p = packet_new((qp->v6 ? 40 : 20 + qp->ip_options) + 8 + len);
+	p->from = qp;
+	p->to = qp->peer;
+	build_ip(qp, p, len);
+	bth = packet_bth(p);
+	memcpy(bth, hdr, f.hdr_len);
+	payload(qp, b, f.offset, bth + f.hdr_len, f.payload_len);
+	memset(bth + f.hdr_len + f.payload_len, 0, f.pad);
+	seal(p, f.hdr_len, len);
+	trace(qp, "tx %s psn %06x len %u%s%s", opcode_name(bth[0]),
+	      psn_add(b->psn, i), f.payload_len,
+	      bth[8] & 0x80 ? " ackreq" : "",
+	      bth[0] == ROVE_OP_ACKNOWLEDGE && b->syndrome & 0x60 ? " nak" : "");
+	return p;
 }
 
 void net_send(struct sim_qp *qp, const struct rove_burst *b)
 {
 	u32 i;
 
-	for (i = 0; i < b->npkts; i++) {
-		u8 hdr[ROVE_MAX_HDR];
-		struct rove_frame f;
-		struct packet *p;
-		u32 len;
-		u8 *bth;
-
-		rove_burst_frame(b, i, qp->t.dest_qpn, hdr, &f);
-		if (f.hdr_len > ROVE_MAX_HDR || f.payload_len > qp->t.mtu ||
-		    f.pad > 3 || (f.payload_len + f.pad) & 3 ||
-		    f.offset + f.payload_len > b->length)
-			sim_fail(qp, "frame: %u header, %u payload, %u pad, offset %u of %u",
-				 f.hdr_len, f.payload_len, f.pad, f.offset, b->length);
-		len = rove_frame_len(&f);
-		p = packet_new((qp->v6 ? 40 : 20 + qp->ip_options) + 8 + len);
-		build_ip(qp, p, len);
-		bth = p->data + p->ip_len + 8;
-		memcpy(bth, hdr, f.hdr_len);
-		payload(qp, b, f.offset, bth + f.hdr_len, f.payload_len);
-		memset(bth + f.hdr_len + f.payload_len, 0, f.pad);
-		seal(p, f.hdr_len, len);
-		trace(qp, "tx %s psn %06x len %u%s%s", opcode_name(bth[0]),
-		      psn_add(b->psn, i), f.payload_len,
-		      bth[8] & 0x80 ? " ackreq" : "",
-		      bth[0] == ROVE_OP_ACKNOWLEDGE && b->syndrome & 0x60 ? " nak" : "");
-		transmit(qp, p);
-	}
+	stats.pkts += b->npkts;
+	for (i = 0; i < b->npkts; i++)
+		append(qp, build(qp, b, i));
 }
 
 /* What the IP and UDP layers would check; the checksums are left to the ICRC. */
-static bool parse_ip(struct packet *p)
+static bool parse_ip(struct packet *p, u32 *bth_len)
 {
 	const u8 *ip = p->data;
 	u32 total, udp_len;
@@ -369,31 +374,51 @@ static bool parse_ip(struct packet *p)
 	if (get16(ip + p->ip_len + 2) != ROVE_UDP_PORT || udp_len < 8 ||
 	    p->ip_len + udp_len > total)
 		return false;
-	p->bth_len = udp_len - 8;
+	*bth_len = udp_len - 8;
 	return true;
 }
 
-static bool icrc_ok(const struct packet *p, const struct rove_pkt *pkt)
+static bool icrc_ok(const u8 *ip, u32 ip_len, const struct rove_pkt *pkt, u32 len)
 {
-	const u8 *bth = p->data + p->ip_len + 8;
+	const u8 *bth = pkt->buf;
 	__le32 icrc, want;
 	u32 crc;
 
-	if (sim.sc->no_icrc)
-		return true;
-	crc = rove_icrc_headers(p->data, p->ip_len, bth, pkt->hdr_len);
-	crc = rove_env_crc32(crc, bth + pkt->hdr_len,
-			     p->bth_len - pkt->hdr_len - ROVE_ICRC_LEN);
+	crc = rove_icrc_headers(ip, ip_len, bth, pkt->hdr_len);
+	crc = rove_env_crc32(crc, bth + pkt->hdr_len, len - pkt->hdr_len - ROVE_ICRC_LEN);
 	want = rove_icrc_final(crc);
-	memcpy(&icrc, bth + p->bth_len - ROVE_ICRC_LEN, ROVE_ICRC_LEN);
+	memcpy(&icrc, bth + len - ROVE_ICRC_LEN, ROVE_ICRC_LEN);
 	return icrc == want;
+}
+
+/*
+ * Packet @i of a super-packet, under the headers that it had or will have alone: only
+ * the first one's are left.  Segmentation counts IDs up; a sender that gives all its
+ * packets one ID is merged, too.
+ */
+static bool segment_ok(const struct packet *first, u32 i,
+		       const struct rove_pkt *pkt, u32 len)
+{
+	u32 ip_len = first->ip_len;
+	u8 ip[ETH_HDR_MAX];
+
+	memcpy(ip, first->data, ip_len + 8);
+	put16(ip + ip_len + 4, 8 + len);
+	if (!is_ip4(first)) {
+		put16(ip + 4, 8 + len);
+		return icrc_ok(ip, ip_len, pkt, len);
+	}
+	put16(ip + 2, ip_len + 8 + len);
+	put16(ip + 4, ip_id(first) + i);
+	if (icrc_ok(ip, ip_len, pkt, len))
+		return true;
+	put16(ip + 4, ip_id(first));
+	return i && icrc_ok(ip, ip_len, pkt, len);
 }
 
 const u8 *net_payload(const struct rove_pkt *pkt)
 {
-	const struct packet *p = pkt->buf;
-
-	return p->data + p->ip_len + 8 + pkt->hdr_len;
+	return (const u8 *)pkt->buf + pkt->hdr_len;
 }
 
 /*
@@ -417,27 +442,77 @@ static void note_rnr_nak(struct sim_qp *qp, const struct rove_pkt *pkt)
 			qp->rnr_until = 0;
 }
 
-void net_deliver(struct packet *p)
+/* Parse and check packet @i; false: it was dropped. */
+static bool accept(struct train *tr, u32 i, struct rove_pkt *pkt)
 {
-	struct sim_qp *qp = p->to;
-	struct rove_pkt pkt;
+	struct packet *p = tr->pkt[i];
+	u32 len;
 	bool ok;
 
-	memset(&pkt, 0x5a, sizeof(pkt));	/* nothing may rely on zeroes */
-	ok = parse_ip(p) &&
-	     !rove_pkt_parse(&pkt, p->data + p->ip_len + 8, p->bth_len) &&
-	     icrc_ok(p, &pkt);
+	memset(pkt, 0x5a, sizeof(*pkt));	/* nothing may rely on zeroes */
+	if (tr->npkts > 1) {
+		/* Where it ends follows from where all end. */
+		len = min(packet_bth_len(tr->pkt[0]),
+			  train_len(tr) - i * packet_bth_len(tr->pkt[0]));
+		ok = len == packet_bth_len(p);
+	} else {
+		ok = parse_ip(p, &len);
+	}
+	pkt->buf = packet_bth(p);
+	ok = ok && !rove_pkt_parse(pkt, pkt->buf, len) &&
+	     (sim.sc->no_icrc ||
+	      (tr->npkts > 1 ? segment_ok(tr->pkt[0], i, pkt, len) :
+			       icrc_ok(p->data, p->ip_len, pkt, len)));
 	if (!p->injected && ok != (p->flip != FLIP_COVERED))
-		sim_fail(qp, ok ? "a corrupted packet was accepted" :
+		sim_fail(p->to, ok ? "a corrupted packet was accepted" :
 			 "a good packet was refused");
-	if (!ok || pkt.qpn != qp->t.qpn || pkt.pkey != ROVE_PKEY_DEFAULT)
-		goto out;
-	pkt.buf = p;
-	trace(qp, "rx %s psn %06x len %u", opcode_name(pkt.opcode), pkt.psn,
-	      pkt.payload_len);
-	if (pkt.opcode == ROVE_OP_ACKNOWLEDGE)
-		note_rnr_nak(qp, &pkt);
-	rove_tqp_rx(&qp->t, &pkt, sim.now);
-out:
-	packet_put(p);
+	return ok && pkt->pkey == ROVE_PKEY_DEFAULT;
+}
+
+static struct sim_qp *find_qp(u32 qpn)
+{
+	u32 i = qpn % MAX_QPS;
+
+	return i < sim.nqps && sim.qp[i]->t.qpn == qpn ? sim.qp[i] : NULL;
+}
+
+/* The packets at hand are handled: an ACK that is due may go with the rest. */
+static void leave(struct sim_qp *qp)
+{
+	if (qp->ack_owed && rnd() & 1)
+		env_run_deferred(qp);
+	net_flush(qp);
+}
+
+/* As long as packets are for one QP they are one call: its lock is kept. */
+void net_receive(struct train *tr)
+{
+	struct sim_qp *qp = NULL;
+	struct rove_pkt pkt;
+	bool mixed = false;
+	u32 i;
+
+	for (i = 0; i < tr->npkts; i++) {
+		struct sim_qp *to;
+
+		if (!accept(tr, i, &pkt))
+			continue;
+		to = find_qp(pkt.qpn);
+		if (!to)
+			continue;
+		if (qp && qp != to) {
+			mixed = true;
+			leave(qp);
+		}
+		qp = to;
+		trace(qp, "rx %s psn %06x len %u", opcode_name(pkt.opcode),
+		      pkt.psn, pkt.payload_len);
+		if (pkt.opcode == ROVE_OP_ACKNOWLEDGE)
+			note_rnr_nak(qp, &pkt);
+		rove_tqp_rx(&qp->t, &pkt, sim.now);
+	}
+	if (qp)
+		leave(qp);
+	stats.mixed += mixed;
+	train_put(tr);
 }

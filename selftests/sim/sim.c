@@ -42,6 +42,12 @@ static const struct scenario scenarios[] = {
 	{ .name = "corrupt", .msgs = 100000, .max_len = 20000, .corrupt = PCT(2) },
 	{ .name = "delay", .msgs = 60000, .max_len = 20000, .slow = PCT(0.05),
 	  .reorder = PCT(0.5) },
+	{ .name = "trains", .msgs = 60000, .max_len = 60000, .bulk = true },
+	{ .name = "trains-loss", .msgs = 60000, .max_len = 60000, .bulk = true,
+	  .drop = PCT(2), .dup = PCT(1), .ghost = PCT(0.2), .reorder = PCT(1),
+	  .corrupt = PCT(0.2), .remark = PCT(2), .eagain = PCT(2) },
+	{ .name = "trains-same-id", .msgs = 30000, .max_len = 60000, .ip = 4,
+	  .bulk = true, .same_id = true, .drop = PCT(1), .corrupt = PCT(0.5) },
 	{ .name = "rnr", .msgs = 100000, .max_len = 8000, .rnr = true,
 	  .starve = PCT(2), .drop = PCT(0.5) },
 	{ .name = "wrap", .msgs = 60000, .max_len = 20000, .wrap = true,
@@ -111,7 +117,11 @@ static void dispatch(const struct event *ev)
 	struct sim_qp *qp = ev->arg;
 
 	if (ev->type == EV_PKT) {
-		net_deliver(ev->arg);
+		path_arrive(ev->arg);
+		return;
+	}
+	if (ev->type == EV_GRO) {
+		path_poll();
 		return;
 	}
 	if (ev->epoch != qp->epoch)
@@ -128,18 +138,20 @@ static void dispatch(const struct event *ev)
 			return;
 		}
 		qp->timer_at = ROVE_NO_DEADLINE;
-		rove_tqp_timer(&qp->t, sim.now);
+		tqp_timer(qp);
 		break;
 	case EV_ACK:
-		qp->ack_owed = false;
-		rove_tqp_send(&qp->t, sim.now);
+		if (!qp->ack_owed)
+			break;
+		env_run_deferred(qp);
+		net_flush(qp);
 		/* A timer that fires while it is moved comes too early. */
 		if (!below(64))
-			rove_tqp_timer(&qp->t, sim.now);
+			tqp_timer(qp);
 		break;
 	case EV_SEND:
 		qp->send_owed = false;
-		rove_tqp_send(&qp->t, sim.now);
+		tqp_send(qp);
 		break;
 	case EV_USER:
 		qp->user_owed = false;
@@ -155,6 +167,7 @@ static void dispatch(const struct event *ev)
 		if (qp->t.max_rd_atomic && rnd() & 1)
 			qp->t.max_rd_atomic = between(1, qp->peer->t.resp.max_res);
 		rove_tqp_resume(&qp->t, sim.now);
+		net_flush(qp);
 		env_schedule_user(qp, 1000);
 		break;
 	case EV_RTS:
@@ -164,6 +177,7 @@ static void dispatch(const struct event *ev)
 		user_recycle(qp);
 		break;
 	case EV_PKT:
+	case EV_GRO:
 		break;
 	}
 }
@@ -176,6 +190,8 @@ void sim_run_until(bool (*done)(void), u64 limit)
 	sim.last_progress = sim.now;
 	sim.events_since = 0;
 	while (!done || !done()) {
+		if (net_unsent)
+			sim_fail(NULL, "packets were left behind in a call");
 		if (!event_next(&ev)) {
 			if (done)
 				sim_fail(NULL, "deadlock: nothing is going to happen");
@@ -212,6 +228,7 @@ static bool all_done(void)
 void sim_end_round(void)
 {
 	event_clear();
+	path_clear();
 	while (sim.nqps)
 		user_free(sim.qp[--sim.nqps]);
 	mr_clear();
@@ -242,13 +259,20 @@ static void run_round(u64 quota)
 	model_round_end();
 }
 
-/* What must not happen where nothing is lost. */
-static const char *check_stats(const struct scenario *sc)
+/* What must happen, and what must not where nothing is lost. */
+static const char *check_stats(const struct scenario *sc, u32 rounds)
 {
 	const u64 *c = stats.counter;
 
 	if (!sc->run && c[ROVE_CNT_RETRANS] > stats.pkts / 2)
 		return "more sent again than for the first time";
+	if (sc->bulk && rounds > 2 && !stats.merged)
+		return "nothing was merged";
+	if (sc->bulk && rounds > 2 && !sc->same_id &&
+	    (!stats.split || !stats.whole || stats.pkts < 2 * stats.trains))
+		return "no super-packets to speak of";
+	if (!sc->run && rounds > 50 && !stats.mixed)
+		return "nothing was merged of several QPs";
 	if (sc->drop || sc->corrupt || sc->reorder || sc->slow || sc->bad || sc->run)
 		return NULL;
 	if (c[ROVE_CNT_TIMEOUT])
@@ -312,7 +336,7 @@ static bool run_scenario(const struct scenario *sc, u64 seed, u32 rounds,
 	}
 	seconds = wall() - start;
 	if (ok)
-		bad = check_stats(sc);
+		bad = check_stats(sc, rounds);
 	printf("%sok %u - %s", ok && !bad ? "" : "not ", num, sc->name);
 	if (sc->run)
 		printf(": %d checks", checks);
@@ -324,6 +348,8 @@ static bool run_scenario(const struct scenario *sc, u64 seed, u32 rounds,
 	printf("# %.1f s; packets %llu, lost %llu, repeated %llu, reordered %llu, corrupted %llu; receives %llu, broken connections %llu, drains %llu\n",
 	       seconds, stats.pkts, stats.dropped, stats.dupped, stats.reordered,
 	       stats.corrupted, stats.recvs, stats.errors, stats.drains);
+	printf("# sent in %llu super-packets: %llu arrived whole, %llu were split, %llu times they were merged, %llu had packets for several QPs\n",
+	       stats.trains, stats.whole, stats.split, stats.merged, stats.mixed);
 	printf("# timeouts %llu, retransmitted %llu, sequence NAKs %llu, RNR NAKs %llu, duplicates %llu, acks %llu\n",
 	       stats.counter[ROVE_CNT_TIMEOUT], stats.counter[ROVE_CNT_RETRANS],
 	       stats.counter[ROVE_CNT_SEQ_NAK_TX], stats.counter[ROVE_CNT_RNR_NAK_TX],

@@ -9,7 +9,8 @@
  *	transport/	the code under test, as the kernel compiles it
  *	    |  env.h
  *	env.c		rings, keys, timers for the transport; checks its calls
- *	net.c		builds real IP packets; drops, repeats, delays, corrupts
+ *	net.c		builds real IP packets and super-packets of them; takes them apart
+ *	path.c		drops, repeats, delays, corrupts, splits and merges them
  *	model.c		what must be in memory and in the completion queues
  *	vectors.c	packets and tables made by others
  *	directed.c	scripted cases with exact expectations
@@ -31,6 +32,7 @@
 #include <stdlib.h>
 
 #include "env.h"
+#include "train.h"
 
 #define MAX_QPS		16
 #define MAX_SGE		8
@@ -64,6 +66,8 @@ struct scenario {
 	bool rnr;		/* SENDs may be posted before their receives */
 	bool wrap;		/* start PSNs just below 2^24 */
 	bool finite;		/* retry_cnt at most 7, so retries can run out */
+	bool bulk;		/* deep queues, wide windows: long super-packets */
+	bool same_id;		/* peers that give all their packets one IP ID */
 	u32 max_len;
 	int (*run)(void);	/* not a random round: returns checks made */
 	bool by_name;		/* long: only when asked for */
@@ -94,6 +98,11 @@ struct stats {
 	u64 wrs;
 	u64 recvs;
 	u64 pkts;
+	u64 trains;		/* super-packets and single packets that were sent */
+	u64 split;		/* super-packets that the network split */
+	u64 merged;		/* what it merged with what came before */
+	u64 whole;		/* super-packets that arrived as they were sent */
+	u64 mixed;		/* those merged of several QPs' packets */
 	u64 dropped;
 	u64 dupped;
 	u64 reordered;
@@ -146,7 +155,8 @@ static inline bool chance(u32 ppm)
 /* ---- events ---- */
 
 enum event_type {
-	EV_PKT,		/* arg: struct packet */
+	EV_PKT,		/* arg: struct train */
+	EV_GRO,		/* no arg */
 	EV_TIMER,	/* the rest: struct sim_qp */
 	EV_ACK,
 	EV_SEND,
@@ -276,8 +286,16 @@ struct sim_qp {
 	u8 ttl;
 	u8 ip_options;		/* bytes */
 	u16 ip_id;
+	bool same_id;		/* it sends single packets, all of one ID */
+	u32 split;		/* how many of its super-packets are split (ppm) */
+	bool gro;		/* what comes to it may be merged */
 	u64 last_arrival;	/* of a packet sent by this QP */
 	bool blackhole;		/* packets it sends vanish */
+
+	/* what the engine call under way has sent so far: super-packets */
+	struct rove_train fill;	/* the last of them takes more as this says */
+	struct train *out;
+	struct train *out_last;
 
 	/* queues */
 	u8 *sq;
@@ -359,6 +377,7 @@ struct sim_qp {
 	void (*on_cqe)(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
 		       bool solicited);
 	bool (*on_packet)(struct sim_qp *qp, const u8 *bth);	/* true: lose it */
+	void (*on_train)(struct sim_qp *qp, u32 npkts);
 };
 
 static inline bool is_send(u8 op)
@@ -412,15 +431,36 @@ struct rove_send_wqe *env_sq_slot(struct sim_qp *qp);
 struct rove_recv_wqe *env_rq_slot(struct sim_qp *qp);
 void env_doorbell(struct sim_qp *qp, u64 delay);
 void env_schedule_user(struct sim_qp *qp, u64 delay);
+void env_run_deferred(struct sim_qp *qp);
 
 /* ---- net.c ---- */
-struct packet;
+struct train;
 void net_send(struct sim_qp *qp, const struct rove_burst *b);
-void net_deliver(struct packet *p);
+void net_flush(struct sim_qp *qp);
+void net_discard(struct sim_qp *qp);
+void net_receive(struct train *tr);
 void net_inject(struct sim_qp *from, const u8 *bth, u32 len);
-void net_discard(struct packet *p);
 const u8 *net_payload(const struct rove_pkt *pkt);
 const char *opcode_name(u8 opcode);
+extern u32 net_unsent;	/* QPs whose packets wait for net_flush() */
+
+/* What the transport has sent leaves when the call that made it is over. */
+static inline void tqp_send(struct sim_qp *qp)
+{
+	rove_tqp_send(&qp->t, sim.now);
+	net_flush(qp);
+}
+
+static inline void tqp_timer(struct sim_qp *qp)
+{
+	rove_tqp_timer(&qp->t, sim.now);
+	net_flush(qp);
+}
+
+/* ---- path.c ---- */
+void path_arrive(struct train *tr);
+void path_poll(void);
+void path_clear(void);
 
 /* ---- user.c ---- */
 struct sim_qp *user_new_pair(void);

@@ -140,6 +140,11 @@ static void setup(struct sim_qp *qp)
 	t->max_inline = below(4) ? below(MAX_INLINE + 1) : 0;
 	t->sq_sig_all = !below(8);
 	t->req.window = below(4) ? pow2_between(4, 256) : between(1, 16);
+	if (sc->bulk) {
+		qp->sq_depth = 128;
+		qp->rq_depth = 128;
+		t->req.window = 256;
+	}
 	qp->count_credits = rnd() & 1;
 	env_setup_buffers(qp);
 
@@ -187,11 +192,40 @@ static u32 random_psn(void)
 	return rnd() & ROVE_PSN_MASK;
 }
 
+/*
+ * Addresses and what lies between them.  Two pairs may share a flow: then what
+ * the network merges is not for one QP alone.
+ */
+static void choose_path(struct sim_qp *qp, const struct sim_qp *like)
+{
+	const struct scenario *sc = sim.sc;
+
+	fill(qp->addr, sizeof(qp->addr), rnd());
+	qp->sport = 0xc000 | rnd();
+	qp->tos = rnd();
+	qp->ttl = between(2, 255);
+	qp->ip_options = below(16) ? 0 : 4 * between(1, 10);
+	qp->gro = rnd() & 1;
+	if (like) {
+		memcpy(qp->addr, like->addr, sizeof(qp->addr));
+		qp->sport = like->sport;
+		qp->gro = like->gro;
+	}
+	qp->ip_id = rnd();
+	qp->same_id = sc->bulk ? sc->same_id : !below(8);
+	/* An ID that means nothing, as many peers have it. */
+	if (qp->same_id)
+		qp->ip_id = 0;
+	qp->split = below(3) * 500000;
+}
+
 /* What RESET to RTS sets, for both ends. */
 void user_connect(struct sim_qp *a)
 {
 	const struct scenario *sc = sim.sc;
-	bool v6 = sc->ip == 6 || (!sc->ip && rnd() & 1);
+	const struct sim_qp *like = sim.qp[below(sim.nqps) & ~1];
+	bool alone = like == a || rnd() & 1;
+	bool v6 = !alone ? like->v6 : sc->ip == 6 || (!sc->ip && rnd() & 1);
 	u32 mtu = pow2_between(256, 4096), i;
 	struct sim_qp *qp[2] = { a, a->peer };
 	u32 psn[2] = { random_psn(), random_psn() };
@@ -209,12 +243,7 @@ void user_connect(struct sim_qp *a)
 		t->min_rnr_timer = below(16) ? between(1, 14) : below(32);
 		t->timeout = between(9, 13);
 		qp[i]->v6 = v6;
-		fill(qp[i]->addr, sizeof(qp[i]->addr), rnd());
-		qp[i]->sport = 0xc000 | rnd();
-		qp[i]->tos = rnd();
-		qp[i]->ttl = between(2, 255);
-		qp[i]->ip_id = rnd();
-		qp[i]->ip_options = below(16) ? 0 : 4 * between(1, 10);
+		choose_path(qp[i], alone ? NULL : i ? like->peer : like);
 		qp[i]->rq_level = between(1, qp[i]->rq_depth);
 	}
 	for (i = 0; i < 2; i++) {
@@ -271,6 +300,7 @@ void user_free(struct sim_qp *qp)
 	free(qp->recv_mem.mem);
 	free(qp->tmem);
 	free(qp->tshadow);
+	net_discard(qp);
 	free(qp);
 }
 
@@ -297,6 +327,8 @@ static bool post_recv(struct sim_qp *qp)
 			need += below(64);
 	} else {
 		need = rnd() & 1 ? below(100) : below(qp->max_send + 1);
+		if (sim.sc->bulk && below(8))
+			need = min(512U, qp->max_send);
 	}
 	n = arena_sges(&qp->recv_mem, need, qp->t.max_sge_recv, rr->off,
 		       rr->sge_len);
@@ -534,8 +566,11 @@ static void choose(struct sim_qp *qp, struct wr *wr)
 {
 	struct sim_qp *peer = qp->peer;
 	bool have_recv = qp->recv_seq < peer->r_posted;
+	/* Many of a sort in a row are what fills super-packets. */
+	struct wr *like = sim.sc->bulk && qp->posted && below(32) ?
+			  wr_at(qp, qp->posted - 1) : NULL;
 
-	wr->op = pick_op(qp);
+	wr->op = like ? like->op : pick_op(qp);
 	if (takes_recv(wr->op) && !have_recv &&
 	    (!sim.sc->rnr || qp->recv_seq - peer->r_done >= WRS / 2))
 		wr->op = ROVE_WR_RDMA_WRITE;
@@ -547,10 +582,11 @@ static void choose(struct sim_qp *qp, struct wr *wr)
 	if (wr->op == ROVE_WR_LOCAL_INV) {
 		wr->len = 0;
 	} else if (is_send(wr->op)) {
+		u32 room = have_recv ? rr_at(peer, qp->recv_seq)->total :
+				       peer->max_send;
+
 		if (!too_long(qp, wr))
-			wr->len = pick_len(qp, have_recv ?
-					   rr_at(peer, qp->recv_seq)->total :
-					   peer->max_send);
+			wr->len = like ? min(like->len, room) : pick_len(qp, room);
 	} else if (is_atomic(wr->op)) {
 		wr->len = 8;
 		wr->toff = below(qp->tsize - 15);
@@ -560,7 +596,7 @@ static void choose(struct sim_qp *qp, struct wr *wr)
 		if (rnd() & 1)	/* likely to be equal */
 			memcpy(&wr->compare_add, qp->tshadow + wr->toff, 8);
 	} else {
-		wr->len = pick_len(qp, sim.sc->max_len);
+		wr->len = like ? like->len : pick_len(qp, sim.sc->max_len);
 		wr->toff = below(qp->tsize - wr->len + 1);
 	}
 }
@@ -635,7 +671,7 @@ static void choose_flags(struct sim_qp *qp, struct wr *wr, bool last)
 {
 	u64 silent = qp->posted - qp->last_signaled;
 
-	if (needs_fence(qp, wr) || !below(12))
+	if (needs_fence(qp, wr) || !below(sim.sc->bulk ? 200 : 12))
 		wr->flags |= ROVE_WR_FENCE;
 	if (!below(4))
 		wr->flags |= ROVE_WR_SOLICITED;
@@ -784,7 +820,7 @@ void user_run(struct sim_qp *qp)
 			if (!post_recv(qp))
 				break;
 	}
-	for (n = between(1, 16); n && may_post(qp); n--) {
+	for (n = between(1, sc->bulk ? 64 : 16); n && may_post(qp); n--) {
 		if (!post_send(qp, false)) {
 			stuck = qp->last_signaled != qp->posted;
 			break;
@@ -806,7 +842,7 @@ void user_run(struct sim_qp *qp)
 	if (posted && rnd() & 1 && rove_tqp_waits(&qp->t))
 		trace(qp, "leaves the doorbell alone");
 	else if (posted && rnd() & 1)
-		rove_tqp_send(&qp->t, sim.now);
+		tqp_send(qp);
 	else if (posted || !below(16))	/* a look at the ring does no harm */
 		env_doorbell(qp, below(5000));
 	if (qp->t.state == ROVE_TQP_RTS && chance(sc->drain))
