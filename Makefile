@@ -9,6 +9,7 @@
 #	make check-all		all tests on all kernels
 #	make bench		rove beside rdma_rxe in one VM
 #	make sim		the simulator alone: no VM, no root
+#	make sim-cost		instructions of the engine, against the committed figures
 #	make clean
 
 SHELL := /bin/bash
@@ -41,7 +42,7 @@ kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 
 libdir ?= $(shell d=$$(pkg-config --variable=libdir libibverbs 2>/dev/null); echo $${d:-/usr/lib})
 
-.PHONY: all setup modules provider install demo check check-all bench sim clean selftests FORCE
+.PHONY: all setup modules provider install demo check check-all bench sim sim-cost clean selftests FORCE
 
 all: modules provider
 
@@ -96,6 +97,9 @@ bench: setup
 
 sim:
 	@$(MAKE) -C selftests/sim check
+
+sim-cost:
+	@$(MAKE) -C selftests/sim cost
 
 clean:
 	rm -rf build
