@@ -125,26 +125,31 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 	to_end(t)->received += recv;
 }
 
+/* IPv4 without options, and UDP. */
+static const u8 ip_header[28] = { 0x45 };
+
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *burst)
 {
-	static const u8 ip[28] = { 0x45 };
 	struct end *e = to_end(t);
+	struct rove_icrc icrc;
 	struct rove_frame f;
 	u32 i;
 
 	if (e->npkts + burst->npkts > WIRE)
 		die("more packets than the window allows");
+	rove_icrc_begin(&icrc, ip_header, 20);
 	for (i = 0; i < burst->npkts; i++) {
 		u8 *hdr = e->wire[e->npkts].hdr;
 
 		rove_burst_frame(burst, i, t->dest_qpn, hdr, &f);
-		rove_icrc_headers(ip, 20, hdr, f.hdr_len);
+		rove_icrc_of_segment(&icrc, rove_frame_len(&f), i);
+		rove_icrc_headers(&icrc, hdr, f.hdr_len);
 		e->wire[e->npkts++].len = rove_frame_len(&f);
 	}
 	return 0;
 }
 
-void rove_env_defer_ack(struct rove_tqp *t)
+void rove_env_defer_send(struct rove_tqp *t)
 {
 	to_end(t)->owed = true;
 }
@@ -210,16 +215,18 @@ void sim_warn(const char *file, int line, const char *what)
 /* All packets from the other end, and then what they have deferred. */
 static void take_packets(struct end *e)
 {
-	static const u8 ip[28] = { 0x45 };
+	struct rove_icrc icrc;
 	struct rove_pkt pkt;
 	u32 i;
 
+	rove_icrc_begin(&icrc, ip_header, 20);
 	for (i = 0; i < e->peer->npkts; i++) {
 		const u8 *hdr = e->peer->wire[i].hdr;
 
 		if (rove_pkt_parse(&pkt, hdr, e->peer->wire[i].len))
 			die("a packet was refused");
-		rove_icrc_headers(ip, 20, hdr, pkt.hdr_len);
+		rove_icrc_of_segment(&icrc, e->peer->wire[i].len, i);
+		rove_icrc_headers(&icrc, hdr, pkt.hdr_len);
 		rove_tqp_rx(&e->t, &pkt, now);
 	}
 	e->peer->npkts = 0;

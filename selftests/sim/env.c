@@ -361,7 +361,7 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 	return 0;
 }
 
-void rove_env_defer_ack(struct rove_tqp *t)
+void rove_env_defer_send(struct rove_tqp *t)
 {
 	struct sim_qp *qp = to_qp(t);
 

@@ -204,12 +204,14 @@ static void payload(struct sim_qp *qp, const struct rove_burst *b, u32 offset,
 static void seal(struct packet *p, u32 hdr_len, u32 len)
 {
 	u8 *bth = p->data + p->ip_len + 8;
+	struct rove_icrc headers;
 	__le32 icrc;
 	u32 crc;
 
 	if (sim.sc->no_icrc)
 		return;
-	crc = rove_icrc_headers(p->data, p->ip_len, bth, hdr_len);
+	rove_icrc_begin(&headers, p->data, p->ip_len);
+	crc = rove_icrc_headers(&headers, bth, hdr_len);
 	crc = rove_env_crc32(crc, bth + hdr_len, len - hdr_len - ROVE_ICRC_LEN);
 	icrc = rove_icrc_final(crc);
 	memcpy(bth + len - ROVE_ICRC_LEN, &icrc, ROVE_ICRC_LEN);
@@ -378,13 +380,13 @@ static bool parse_ip(struct packet *p, u32 *bth_len)
 	return true;
 }
 
-static bool icrc_ok(const u8 *ip, u32 ip_len, const struct rove_pkt *pkt, u32 len)
+static bool icrc_ok(struct rove_icrc *headers, const struct rove_pkt *pkt, u32 len)
 {
 	const u8 *bth = pkt->buf;
 	__le32 icrc, want;
 	u32 crc;
 
-	crc = rove_icrc_headers(ip, ip_len, bth, pkt->hdr_len);
+	crc = rove_icrc_headers(headers, bth, pkt->hdr_len);
 	crc = rove_env_crc32(crc, bth + pkt->hdr_len, len - pkt->hdr_len - ROVE_ICRC_LEN);
 	want = rove_icrc_final(crc);
 	memcpy(&icrc, bth + len - ROVE_ICRC_LEN, ROVE_ICRC_LEN);
@@ -392,28 +394,38 @@ static bool icrc_ok(const u8 *ip, u32 ip_len, const struct rove_pkt *pkt, u32 le
 }
 
 /*
- * Packet @i of a super-packet, under the headers that it had or will have alone: only
- * the first one's are left.  Segmentation counts IDs up; a sender that gives all its
- * packets one ID is merged, too.
+ * Packet @i of a super-packet, under the headers that it had or will have alone:
+ * only the first one's are left, with the lengths of the whole.  Segmentation
+ * counts IDs up; a sender that gives all its packets one ID is merged, too.
  */
-static bool segment_ok(const struct packet *first, u32 i,
+static bool segment_ok(const struct train *tr, u32 i,
 		       const struct rove_pkt *pkt, u32 len)
 {
-	u32 ip_len = first->ip_len;
+	const struct packet *first = tr->pkt[0];
+	u32 ip_len = first->ip_len, all = 8 + train_len(tr);
+	struct rove_icrc headers;
 	u8 ip[ETH_HDR_MAX];
 
 	memcpy(ip, first->data, ip_len + 8);
-	put16(ip + ip_len + 4, 8 + len);
-	if (!is_ip4(first)) {
-		put16(ip + 4, 8 + len);
-		return icrc_ok(ip, ip_len, pkt, len);
-	}
-	put16(ip + 2, ip_len + 8 + len);
-	put16(ip + 4, ip_id(first) + i);
-	if (icrc_ok(ip, ip_len, pkt, len))
+	if (is_ip4(first))
+		put16(ip + 2, ip_len + all);
+	else
+		put16(ip + 4, all);
+	put16(ip + ip_len + 4, all);
+	rove_icrc_begin(&headers, ip, ip_len);
+	rove_icrc_of_segment(&headers, len, ip_id(first) + i);
+	if (icrc_ok(&headers, pkt, len))
 		return true;
-	put16(ip + 4, ip_id(first));
-	return i && icrc_ok(ip, ip_len, pkt, len);
+	rove_icrc_of_segment(&headers, len, ip_id(first));
+	return i && icrc_ok(&headers, pkt, len);
+}
+
+static bool single_ok(const struct packet *p, const struct rove_pkt *pkt, u32 len)
+{
+	struct rove_icrc headers;
+
+	rove_icrc_begin(&headers, p->data, p->ip_len);
+	return icrc_ok(&headers, pkt, len);
 }
 
 const u8 *net_payload(const struct rove_pkt *pkt)
@@ -461,8 +473,8 @@ static bool accept(struct train *tr, u32 i, struct rove_pkt *pkt)
 	pkt->buf = packet_bth(p);
 	ok = ok && !rove_pkt_parse(pkt, pkt->buf, len) &&
 	     (sim.sc->no_icrc ||
-	      (tr->npkts > 1 ? segment_ok(tr->pkt[0], i, pkt, len) :
-			       icrc_ok(p->data, p->ip_len, pkt, len)));
+	      (tr->npkts > 1 ? segment_ok(tr, i, pkt, len) :
+			       single_ok(p, pkt, len)));
 	if (!p->injected && ok != (p->flip != FLIP_COVERED))
 		sim_fail(p->to, ok ? "a corrupted packet was accepted" :
 			 "a good packet was refused");

@@ -69,8 +69,11 @@ static u8 *from_hex(const char *hex, u32 *len)
 static __le32 icrc(const u8 *ip, u32 ip_len, u32 hdr_len, u32 len)
 {
 	const u8 *bth = ip + ip_len + 8;
-	u32 crc = rove_icrc_headers(ip, ip_len, bth, hdr_len);
+	struct rove_icrc headers;
+	u32 crc;
 
+	rove_icrc_begin(&headers, ip, ip_len);
+	crc = rove_icrc_headers(&headers, bth, hdr_len);
 	return rove_icrc_final(rove_env_crc32(crc, bth + hdr_len,
 					      len - ip_len - 8 - hdr_len - 4));
 }

@@ -45,25 +45,31 @@ static bool rove_cq_wants_event(struct rove_cq *cq, bool solicited)
 }
 
 static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
-			      bool solicited)
+			      u32 n, bool solicited)
 {
 	struct rove_ring *r = &cq->ring;
-	struct rove_cqe *slot;
+	u32 used = rove_cq_used(cq);
+	u64 now = cq->timestamps ? ktime_get_ns() : 0;
+	u32 i;
 
 	if (unlikely(cq->overrun))
 		return -ENOSPC;
-	if (unlikely(rove_cq_used(cq) >= r->depth)) {
+	if (unlikely(used > r->depth || n > r->depth - used)) {
 		cq->overrun = true;
 		cq->overrun_event = true;
 		rove_count(to_rdev(cq->ibcq.device), CQ_OVERRUN);
-		return -ENOSPC;
+		n = used > r->depth ? 0 : r->depth - used;
 	}
+	for (i = 0; i < n; i++) {
+		struct rove_cqe *slot = rove_ring_slot(r, r->prod++);
 
-	slot = rove_ring_slot(r, r->prod);
-	*slot = *cqe;
-	slot->timestamp = cq->timestamps ? ktime_get_ns() : 0;
-	/* pairs with the consumer's acquire: the slot is written by then */
-	smp_store_release(&r->hdr->prod, ++r->prod);
+		*slot = cqe[i];
+		slot->timestamp = now;
+	}
+	/* pairs with the consumer's acquire: the slots are written by then */
+	smp_store_release(&r->hdr->prod, r->prod);
+	if (unlikely(cq->overrun))
+		return -ENOSPC;
 
 	/*
 	 * Pairs with the barrier of a program between arming and looking at
@@ -76,13 +82,14 @@ static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
 	return 1;
 }
 
-int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, bool solicited)
+int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, u32 n,
+		bool solicited)
 {
 	unsigned long flags;
 	int ret;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	ret = rove_cq_add_locked(cq, cqe, solicited);
+	ret = rove_cq_add_locked(cq, cqe, n, solicited);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return ret;
 }

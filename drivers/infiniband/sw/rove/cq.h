@@ -45,19 +45,21 @@ static inline struct rove_cq *to_rcq(struct ib_cq *ibcq)
 }
 
 /**
- * rove_cq_add() - add a completion
+ * rove_cq_add() - add completions
  * @cq: the CQ
  * @cqe: copied; @timestamp is filled in here, 0 unless the CQ was created with
  *	IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION
- * @solicited: counts for a CQ armed for solicited ones
+ * @n: their number
+ * @solicited: one of them counts for a CQ armed for solicited ones
  *
  * Context: any; takes the CQ's lock.
  * Return: 1 when rove_cq_notify() must be called soon, with no lock held;
- * 0 otherwise; -ENOSPC when there was no room: the completion is lost, the
+ * 0 otherwise; -ENOSPC when there was no room: a completion is lost, the
  * CQ is dead, rove_cq_notify() must be called, and the QP belongs in the error
  * state.
  */
-int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, bool solicited);
+int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, u32 n,
+		bool solicited);
 
 /**
  * rove_cq_notify() - send the events owed

@@ -3,7 +3,8 @@
  * data.c - see data.h; and the part of the transport's environment that moves
  * bytes by key
  *
- * A region is held from its look-up to the end of the copy, never longer:
+ * A region stays held from its look-up until another is needed or the QP is
+ * unlocked: the packets of a train mostly need the same.  Never longer, so
  * dereg_mr waits for no peer.
  */
 #include <linux/atomic.h>
@@ -14,10 +15,24 @@
 #include "qp.h"
 #include "transport/env.h"
 
-static struct rove_mr *get(struct rove_qp *qp, u32 key, u64 va, u64 len,
-			   int access)
+/* The region for an access, or NULL; good until the next call. */
+static struct rove_mr *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
+			    int access)
 {
-	return rove_mr_get(qp->rdev, qp->ibqp.pd, key, va, len, access);
+	struct ib_pd *pd = qp->ibqp.pd;
+
+	if (qp->mr && rove_mr_allows(qp->mr, pd, key, va, len, access))
+		return qp->mr;
+	rove_data_release(qp);
+	qp->mr = rove_mr_get(qp->rdev, pd, key, va, len, access);
+	return qp->mr;
+}
+
+void rove_data_release(struct rove_qp *qp)
+{
+	if (qp->mr)
+		rove_mr_put(qp->mr);
+	qp->mr = NULL;
 }
 
 void rove_source_init(struct rove_source *src, struct rove_qp *qp,
@@ -45,25 +60,23 @@ void rove_source_init(struct rove_source *src, struct rove_qp *qp,
 	}
 }
 
-/* Go to the next piece with bytes in it and hold its region. */
-static int source_map(struct rove_source *src)
+/* The region of the next piece with bytes in it; NULL: there is none. */
+static struct rove_mr *source_map(struct rove_source *src)
 {
 	const struct rove_burst *b = src->b;
-	bool read = b->kind == ROVE_BURST_READ_RESPONSE;
-	const struct rove_sge *sge = read ? NULL : b->wqe->wqe.sge;
+	const struct rove_sge *sge;
 
+	if (b->kind == ROVE_BURST_READ_RESPONSE)
+		return hold(src->qp, b->rkey, src->va, src->left,
+			    IB_ACCESS_REMOTE_READ);
+	sge = b->wqe->wqe.sge;
 	while (!src->left) {
-		rove_source_done(src);
-		if (read || ++src->sge >= b->wqe->wqe.num_sge)
-			return -EFAULT;
+		if (++src->sge >= b->wqe->wqe.num_sge)
+			return NULL;
 		src->va = sge[src->sge].addr;
 		src->left = sge[src->sge].length;
 	}
-	if (!src->mr)
-		src->mr = get(src->qp, read ? b->rkey : sge[src->sge].lkey,
-			      src->va, src->left,
-			      read ? IB_ACCESS_REMOTE_READ : 0);
-	return src->mr ? 0 : -EFAULT;
+	return hold(src->qp, sge[src->sge].lkey, src->va, src->left, 0);
 }
 
 int rove_source_read(struct rove_source *src, void *dst, u32 len)
@@ -77,13 +90,14 @@ int rove_source_read(struct rove_source *src, void *dst, u32 len)
 		return 0;
 	}
 	while (len) {
+		struct rove_mr *mr = source_map(src);
 		const void *from;
 		u32 n;
 
-		if (source_map(src))
+		if (!mr)
 			return -EFAULT;
 		n = min(len, src->left);
-		from = rove_mr_addr(src->mr, src->va, &n);
+		from = rove_mr_addr(mr, src->va, &n);
 		memcpy(dst, from, n);
 		dst += n;
 		src->va += n;
@@ -91,13 +105,6 @@ int rove_source_read(struct rove_source *src, void *dst, u32 len)
 		len -= n;
 	}
 	return 0;
-}
-
-void rove_source_done(struct rove_source *src)
-{
-	if (src->mr)
-		rove_mr_put(src->mr);
-	src->mr = NULL;
 }
 
 static void copy_in(struct rove_mr *mr, u64 va, const void *from, u32 len)
@@ -116,24 +123,60 @@ static void copy_in(struct rove_mr *mr, u64 va, const void *from, u32 len)
 int rove_env_check_rkey(struct rove_tqp *t, u32 rkey, u64 va, u32 len,
 			u32 access)
 {
-	struct rove_mr *mr = get(tqp_to_rqp(t), rkey, va, len, access);
-
-	if (!mr)
-		return -EFAULT;
-	rove_mr_put(mr);
-	return 0;
+	return hold(tqp_to_rqp(t), rkey, va, len, access) ? 0 : -EFAULT;
 }
 
 int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
 		   const struct rove_pkt *pkt)
 {
-	struct rove_mr *mr = get(tqp_to_rqp(t), rkey, va, pkt->payload_len,
-				 IB_ACCESS_REMOTE_WRITE);
+	const struct rove_payload *pl = pkt->buf;
+	struct rove_mr *mr = hold(tqp_to_rqp(t), rkey, va, pkt->payload_len,
+				  IB_ACCESS_REMOTE_WRITE);
+	u32 i;
 
 	if (!mr)
 		return -EFAULT;
-	copy_in(mr, va, pkt->buf + pkt->hdr_len, pkt->payload_len);
-	rove_mr_put(mr);
+	for (i = 0; i < pl->n; i++) {
+		copy_in(mr, va, pl->piece[i].iov_base, pl->piece[i].iov_len);
+		va += pl->piece[i].iov_len;
+	}
+	return 0;
+}
+
+/* A place in a list of SGEs. */
+struct target {
+	const struct rove_sge *sge;
+	u32 left;
+	u32 offset;
+};
+
+/* Put @len bytes where @to points, and move it on. */
+static int scatter(struct rove_qp *qp, struct target *to, const void *data,
+		   u32 len)
+{
+	while (len) {
+		struct rove_mr *mr;
+		u64 va;
+		u32 n;
+
+		if (!to->left)
+			return -EFAULT;
+		if (to->offset >= to->sge->length) {
+			to->offset -= to->sge->length;
+			to->sge++;
+			to->left--;
+			continue;
+		}
+		n = min(len, to->sge->length - to->offset);
+		va = to->sge->addr + to->offset;
+		mr = hold(qp, to->sge->lkey, va, n, IB_ACCESS_LOCAL_WRITE);
+		if (!mr)
+			return -EFAULT;
+		copy_in(mr, va, data, n);
+		to->offset += n;
+		data += n;
+		len -= n;
+	}
 	return 0;
 }
 
@@ -141,57 +184,43 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 		     u32 num_sge, u32 offset, const struct rove_pkt *pkt,
 		     const void *data, u32 len)
 {
+	struct target to = { .sge = sge, .left = num_sge, .offset = offset };
+	struct rove_qp *qp = tqp_to_rqp(t);
+	const struct rove_payload *pl;
+	int ret = 0;
 	u32 i;
 
-	if (!data)
-		data = pkt->buf + pkt->hdr_len;
-	for (i = 0; len && i < num_sge; i++) {
-		struct rove_mr *mr;
-		u32 n;
-
-		if (offset >= sge[i].length) {
-			offset -= sge[i].length;
-			continue;
-		}
-		n = min(len, sge[i].length - offset);
-		mr = get(tqp_to_rqp(t), sge[i].lkey, sge[i].addr + offset, n,
-			 IB_ACCESS_LOCAL_WRITE);
-		if (!mr)
-			return -EFAULT;
-		copy_in(mr, sge[i].addr + offset, data, n);
-		rove_mr_put(mr);
-		data += n;
-		len -= n;
-		offset = 0;
-	}
-	return len ? -EFAULT : 0;
+	if (data)
+		return scatter(qp, &to, data, len);
+	pl = pkt->buf;
+	for (i = 0; i < pl->n && !ret; i++)
+		ret = scatter(qp, &to, pl->piece[i].iov_base,
+			      pl->piece[i].iov_len);
+	return ret;
 }
 
 int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 		    u64 compare, u64 swap_add, u64 *orig)
 {
-	struct rove_mr *mr = get(tqp_to_rqp(t), rkey, va, sizeof(u64),
-				 IB_ACCESS_REMOTE_ATOMIC);
+	struct rove_mr *mr = hold(tqp_to_rqp(t), rkey, va, sizeof(u64),
+				  IB_ACCESS_REMOTE_ATOMIC);
 	u32 len = sizeof(u64);
 	u64 *addr;
-	int ret = -EFAULT;
 
 	if (!mr)
-		return ret;
+		return -EFAULT;
 	addr = rove_mr_addr(mr, va, &len);
 	/*
 	 * A region may begin at an odd address under an even IOVA; then what
 	 * the peer thinks aligned is not, and might even straddle two pages.
 	 */
-	if (len == sizeof(u64) && IS_ALIGNED((uintptr_t)addr, sizeof(u64))) {
-		if (cmp_swap)
-			*orig = cmpxchg64(addr, compare, swap_add);
-		else
-			*orig = atomic64_fetch_add(swap_add, (atomic64_t *)addr);
-		ret = 0;
-	}
-	rove_mr_put(mr);
-	return ret;
+	if (len != sizeof(u64) || !IS_ALIGNED((uintptr_t)addr, sizeof(u64)))
+		return -EFAULT;
+	if (cmp_swap)
+		*orig = cmpxchg64(addr, compare, swap_add);
+	else
+		*orig = atomic64_fetch_add(swap_add, (atomic64_t *)addr);
+	return 0;
 }
 
 int rove_env_invalidate(struct rove_tqp *t, u32 key, bool remote)

@@ -6,15 +6,29 @@
 #define ROVE_DATA_H
 
 #include <linux/types.h>
+#include <linux/uio.h>
 
 struct rove_burst;
 struct rove_qp;
+
+/* Pieces that a received packet's payload may lie in. */
+#define ROVE_MAX_PIECES	6
+
+/**
+ * struct rove_payload - where the payload of a received packet lies;
+ *	&rove_pkt.buf points to it
+ * @n: pieces
+ * @piece: each of contiguous bytes
+ */
+struct rove_payload {
+	u32 n;
+	struct kvec piece[ROVE_MAX_PIECES];
+};
 
 /**
  * struct rove_source - where the payload of a burst is read, piece by piece
  * @qp: its QP, locked
  * @b: the burst
- * @mr: region in use, held; NULL between two
  * @sge: SGE in use
  * @va: next byte to read
  * @left: bytes left of this SGE
@@ -22,7 +36,6 @@ struct rove_qp;
 struct rove_source {
 	struct rove_qp *qp;
 	const struct rove_burst *b;
-	struct rove_mr *mr;
 	u32 sge;
 	u64 va;
 	u32 left;
@@ -42,7 +55,7 @@ void rove_source_init(struct rove_source *src, struct rove_qp *qp,
  */
 int rove_source_read(struct rove_source *src, void *dst, u32 len);
 
-/* Let go of the region in use. */
-void rove_source_done(struct rove_source *src);
+/* Let go of the region that the QP holds, if any.  QP locked. */
+void rove_data_release(struct rove_qp *qp);
 
 #endif /* ROVE_DATA_H */

@@ -8,6 +8,7 @@
 #include <linux/percpu.h>
 #include "defer.h"
 #include "doorbell.h"
+#include "net.h"
 #include "qp.h"
 
 /* How long a CPU may be kept in one go: much less than a tick. */
@@ -15,14 +16,16 @@
 
 /**
  * struct rove_deferred - one CPU's part
- * @list: QPs, each referenced; added to from any context on this CPU
+ * @list: QPs, each referenced; added to from any context and CPU
  * @todo: taken from @list, not yet worked off; the task's own
  * @task: works the list off
+ * @kick: has another CPU schedule @task here
  */
 struct rove_deferred {
 	struct llist_head list;
 	struct llist_node *todo;
 	struct tasklet_struct task;
+	call_single_data_t kick;
 };
 
 static DEFINE_PER_CPU(struct rove_deferred, rove_deferred);
@@ -33,6 +36,25 @@ static bool task_empty(struct rove_deferred *d)
 	if (!d->todo)
 		d->todo = llist_reverse_order(llist_del_all(&d->list));
 	return !d->todo;
+}
+
+static void look_after(struct rove_qp *qp)
+{
+	bool more;
+
+	rove_qp_lock(qp);
+	qp->deferring = true;
+	more = rove_net_backlog(qp);
+	qp->deferring = false;
+	/* It may have moved since it was put in the list. */
+	if (rove_at_home(qp))
+		rove_doorbell_run(qp);
+	else
+		more = true;
+	rove_qp_unlock(qp);
+	/* Others come first. */
+	if (more)
+		rove_defer(qp);
 }
 
 static void run_deferred(struct tasklet_struct *task)
@@ -48,9 +70,7 @@ static void run_deferred(struct tasklet_struct *task)
 		/* From here on it may be queued again. */
 		clear_bit_unlock(0, &qp->defer_queued);
 		smp_mb__after_atomic();
-		rove_qp_lock(qp);
-		rove_doorbell_run(qp);
-		rove_qp_unlock(qp);
+		look_after(qp);
 		rove_qp_put(qp);
 		if (ktime_get_ns() >= end) {
 			/* Others want softirq time, too. */
@@ -60,17 +80,43 @@ static void run_deferred(struct tasklet_struct *task)
 	}
 }
 
+static void kicked(void *arg)
+{
+	struct rove_deferred *d = arg;
+
+	tasklet_schedule(&d->task);
+}
+
 void rove_defer(struct rove_qp *qp)
 {
 	struct rove_deferred *d;
+	int this_cpu, cpu;
+	bool first;
 
 	if (test_and_set_bit(0, &qp->defer_queued))
 		return;
 	rove_qp_get(qp);
-	d = get_cpu_ptr(&rove_deferred);
-	llist_add(&qp->defer_node, &d->list);
-	tasklet_schedule(&d->task);
-	put_cpu_ptr(&rove_deferred);
+	this_cpu = get_cpu();
+	cpu = READ_ONCE(qp->cpu);
+	if (!cpu_online(cpu))
+		cpu = this_cpu;
+	d = per_cpu_ptr(&rove_deferred, cpu);
+	first = llist_add(&qp->defer_node, &d->list);
+	if (cpu == this_cpu)
+		tasklet_schedule(&d->task);
+	else if (first)
+		/* If the call is busy it has yet to look at the list. */
+		smp_call_function_single_async(cpu, &d->kick);
+	put_cpu();
+}
+
+bool rove_at_home(struct rove_qp *qp)
+{
+	int cpu = smp_processor_id();
+
+	if (qp->cpu != cpu && (rove_tqp_idle(&qp->t) || !cpu_online(qp->cpu)))
+		WRITE_ONCE(qp->cpu, cpu);
+	return qp->cpu == cpu;
 }
 
 int rove_defer_init(void)
@@ -82,6 +128,7 @@ int rove_defer_init(void)
 
 		init_llist_head(&d->list);
 		tasklet_setup(&d->task, run_deferred);
+		INIT_CSD(&d->kick, kicked, d);
 	}
 	return 0;
 }

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * defer.h - QPs that have something to send once the packets at hand are handled
+ * defer.h - QPs that have something to do once the packets at hand are handled:
+ * to work off their backlog, to acknowledge, to send
  *
  * Per CPU, a list and a tasklet: it runs after the network receive softirq has
  * worked off its batch, so that a burst of requests gets one acknowledgement.
+ *
+ * A QP has a home, the CPU where that is done.  As long as anything of it is under
+ * way it sends from there alone, since what two CPUs send may overtake each
+ * other; when it is idle it moves to where it is used next (TCP's skb->ooo_okay is
+ * the model).
  */
 #ifndef ROVE_DEFER_H
 #define ROVE_DEFER_H
 
 struct rove_qp;
 
-/* Have rove_tqp_send() called for @qp soon.  Any context, hard interrupts too. */
+/* Have @qp looked after soon, at its home.  Any context, hard interrupts too. */
 void rove_defer(struct rove_qp *qp);
+
+/*
+ * May the QP send from this CPU?  Makes it its home if it can.  QP locked.
+ */
+bool rove_at_home(struct rove_qp *qp);
 
 int rove_defer_init(void);
 /* No QP is left. */

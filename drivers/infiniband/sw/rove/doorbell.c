@@ -26,6 +26,7 @@
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include "compat.h"
+#include "defer.h"
 #include "doorbell.h"
 #include "qp.h"
 #include "transport/env.h"
@@ -72,6 +73,9 @@ void rove_doorbell_settle(struct rove_qp *qp)
 	int pass;
 
 	if (!qp->user || !qp->sq.depth || qp->dead)
+		return;
+	/* Somebody will look soon, and come here afterwards. */
+	if (test_bit(0, &qp->defer_queued))
 		return;
 	for (pass = 0; qp->t.state != ROVE_TQP_ERR; pass++) {
 		bool pending = rove_env_sq_pending(&qp->t);
@@ -134,7 +138,10 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 		if (db->in_row >= WINDOW_POSTS && !qp->dead)
 			open_window(qp);
 	}
-	rove_doorbell_run(qp);
+	if (rove_at_home(qp))
+		rove_doorbell_run(qp);
+	else
+		rove_defer(qp);
 	rove_qp_unlock(qp);
 }
 
@@ -161,7 +168,10 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 	rove_count(qp->rdev, SQ_POLL);
 	rove_qp_lock(qp);
 	if (db->open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
-		rove_tqp_send(&qp->t, ktime_get_ns());
+		if (rove_at_home(qp))
+			rove_tqp_send(&qp->t, ktime_get_ns());
+		else
+			rove_defer(qp);
 		adapt(db, qp->t.req.fetched - db->fetched);
 		db->fetched = qp->t.req.fetched;
 	} else {

@@ -73,22 +73,54 @@ u32 rove_env_rq_credits(struct rove_tqp *t)
 	return r->depth ? max(rove_ring_avail(r), 0) : 0;
 }
 
+/**
+ * struct completions - what the QP that this CPU has locked has completed
+ * @n: of @cqe in use
+ * @recv: they are for the receive queue's CQ
+ * @solicited: one of them is
+ * @cqe: the completions
+ *
+ * Handed to the CQ together, for one lock and one barrier.
+ */
+struct completions {
+	u32 n;
+	bool recv;
+	bool solicited;
+	struct rove_cqe cqe[32];
+};
+
+static DEFINE_PER_CPU(struct completions, completions);
+
+void rove_env_flush_cqes(struct rove_qp *qp)
+{
+	struct completions *c = this_cpu_ptr(&completions);
+	struct ib_cq *cq = c->recv ? qp->ibqp.recv_cq : qp->ibqp.send_cq;
+	int ret;
+
+	if (!c->n)
+		return;
+	ret = rove_cq_add(to_rcq(cq), c->cqe, c->n, c->solicited);
+	c->n = 0;
+	c->solicited = false;
+	if (!ret)
+		return;
+	__set_bit(c->recv ? ROVE_QP_NOTIFY_RECV_CQ : ROVE_QP_NOTIFY_SEND_CQ,
+		  &qp->deferred);
+	if (ret < 0)
+		__set_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred);
+}
+
 void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 		       bool solicited)
 {
-	struct rove_qp *qp = tqp_to_rqp(t);
-	int ret;
+	struct completions *c = this_cpu_ptr(&completions);
 
+	if (c->n == ARRAY_SIZE(c->cqe) || (c->n && c->recv != recv))
+		rove_env_flush_cqes(tqp_to_rqp(t));
 	cqe->qp_num = t->qpn;
-	ret = rove_cq_add(to_rcq(recv ? qp->ibqp.recv_cq : qp->ibqp.send_cq),
-			  cqe, solicited);
-	if (!ret)
-		return;
-	__set_bit(recv ? ROVE_QP_NOTIFY_RECV_CQ : ROVE_QP_NOTIFY_SEND_CQ,
-		  &qp->deferred);
-	if (ret < 0) {
-		__set_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred);
-	}
+	c->recv = recv;
+	c->solicited |= solicited;
+	c->cqe[c->n++] = *cqe;
 }
 
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
@@ -96,9 +128,12 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 	return rove_net_emit(tqp_to_rqp(t), b);
 }
 
-void rove_env_defer_ack(struct rove_tqp *t)
+void rove_env_defer_send(struct rove_tqp *t)
 {
-	rove_defer(tqp_to_rqp(t));
+	struct rove_qp *qp = tqp_to_rqp(t);
+
+	if (!qp->deferring)
+		rove_defer(qp);
 }
 
 u32 rove_env_crc32(u32 crc, const void *buf, size_t len)

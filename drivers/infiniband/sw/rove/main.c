@@ -36,6 +36,7 @@ static void __exit rove_exit(void)
 	rove_link_exit();
 	rove_netns_exit();
 	rove_flow_wait_all();
+	rove_net_tx_exit();
 	rove_defer_exit();
 	/* for structures that RCU still has to free */
 	rcu_barrier();

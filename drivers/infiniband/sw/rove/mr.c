@@ -78,8 +78,8 @@ static bool rove_mr_covers(const struct rove_mr *mr, u64 va, u64 len)
 	       len <= mr->length - (va - mr->iova);
 }
 
-static bool rove_mr_allows(const struct rove_mr *mr, struct ib_pd *pd, u32 key,
-			   u64 va, u64 len, int access)
+bool rove_mr_allows(const struct rove_mr *mr, struct ib_pd *pd, u32 key,
+		    u64 va, u64 len, int access)
 {
 	if (mr->ibmr.lkey != key || mr->ibmr.pd != pd || !len ||
 	    (mr->access & access) != access)

@@ -83,6 +83,13 @@ static inline struct rove_mr *to_rmr(struct ib_mr *ibmr)
 struct rove_mr *rove_mr_get(struct rove_dev *rdev, struct ib_pd *pd, u32 key,
 			    u64 va, u64 len, int access);
 
+/*
+ * Does a region that is held allow one more access?  Parameters as above.  Context:
+ * any.
+ */
+bool rove_mr_allows(const struct rove_mr *mr, struct ib_pd *pd, u32 key,
+		    u64 va, u64 len, int access);
+
 /* Let go of a region.  Context: any. */
 void rove_mr_put(struct rove_mr *mr);
 

@@ -2,8 +2,8 @@
 /*
  * net.h - the way of packets between the transport and the network stack
  *
- *	transport -> rove_net_emit() -> ip_local_out()		net_tx.c
- *	UDP port 4791 -> rove_net_rcv() -> transport		net_rx.c
+ *	transport -> rove_net_emit(), rove_net_flush() -> ip_local_out()	net_tx.c
+ *	UDP port 4791 -> rove_net_rcv() -> transport				net_rx.c
  */
 #ifndef ROVE_NET_H
 #define ROVE_NET_H
@@ -18,14 +18,28 @@ struct sock;
 /* udp_tunnel_sock_cfg.encap_rcv of the sockets on port 4791.  Consumes @skb. */
 int rove_net_rcv(struct sock *sk, struct sk_buff *skb);
 
+/*
+ * Work off one skb of a QP's backlog: true if there are more.  QP locked, and perhaps
+ * unlocked in between.  Softirq.
+ */
+bool rove_net_backlog(struct rove_qp *qp);
+
 /**
- * rove_net_emit() - build a burst's packets and give them to the stack
+ * rove_net_emit() - build a burst's packets
  * @qp: locked
  * @b: the burst
+ *
+ * They stay in @qp->tx, where more may join them, until rove_net_flush().
  *
  * Return: as rove_env_emit().
  */
 int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b);
+
+/* Give the packets built to the stack.  QP locked; rove_qp_unlock() calls it. */
+void rove_net_flush(struct rove_qp *qp);
+
+/* Module exit: free the memory that packets are built in. */
+void rove_net_tx_exit(void);
 
 /* Forget the cached route; the next packet looks it up.  QP locked. */
 void rove_net_forget_route(struct rove_qp *qp);

@@ -2,10 +2,20 @@
 /*
  * net_rx.c - from UDP port 4791 to the QP
  *
- * Runs in softirq, in an RCU read-side section.  Everything here is done
- * before anybody is trusted: a packet must be whole, of a link, for a QP that
- * exists, from the QP's peer, with its P_Key and with the right ICRC before
- * the transport sees it.  What is not is counted and dropped without an answer.
+ * Runs in softirq, in an RCU read-side section.  An skb is one packet or, as
+ * the peer's stack sent it or NAPI merged it, a train of up to 64 (transport/train.h);
+ * its packets are taken one by one, the QP locked once for those in a row.
+ *
+ * If another CPU has the QP locked, or is to do the work, the skb goes to the QP's
+ * backlog, and that CPU takes it from there (defer.c).
+ *
+ * Everything here is done before anybody is trusted: a packet must be whole,
+ * of a link, for a QP that exists, from the QP's peer, with its P_Key and with
+ * the right ICRC before the transport sees it.  What is not is counted and
+ * dropped without an answer.
+ *
+ * The payload stays where it is in the skb.  Its CRC is taken right before it is
+ * copied to its place, so the copy finds it in the CPU's cache.
  */
 #include <linux/inetdevice.h>
 #include <linux/ip.h>
@@ -13,14 +23,34 @@
 #include <linux/ktime.h>
 #include <linux/udp.h>
 #include <net/addrconf.h>
+#include "data.h"
+#include "defer.h"
 #include "doorbell.h"
 #include "net.h"
 #include "netns.h"
 #include "qp.h"
 #include "transport/env.h"
 
-/* The longest IP header that ICRC is computed over: IPv4 with options. */
-#define MAX_IP_LEN	60
+/* A QP's backlog; a window's worth of packets that are not even trains. */
+#define BACKLOG_MAX	1024
+/* So many bytes keep a CPU busy for much longer than it takes to call another. */
+#define SPREAD_BYTES	8192
+
+/**
+ * struct rx_cb - what is remembered of an skb in a backlog
+ * @ifindex: of the device it came in by; 0: the loopback
+ */
+struct rx_cb {
+	int ifindex;
+};
+
+#define RX_CB(skb)	((struct rx_cb *)(skb)->cb)
+
+/* Not a datagram that was fragmented: that is one packet. */
+static bool is_train(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) && skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4;
+}
 
 /* The link that has the destination address among its GIDs. */
 static struct rove_dev *find_by_addr(struct rove_net *rnet,
@@ -50,8 +80,7 @@ static bool from_peer(const struct rove_qp *qp, const struct sk_buff *skb)
 {
 	const struct rove_av *av = &qp->av;
 
-	if (skb->dev->ifindex != av->ifindex &&
-	    !(skb->dev->flags & IFF_LOOPBACK))
+	if (RX_CB(skb)->ifindex && RX_CB(skb)->ifindex != av->ifindex)
 		return false;
 	if (ip_hdr(skb)->version == 4)
 		return !av->ipv6 &&
@@ -67,74 +96,383 @@ static bool pkey_fits(u16 pkey)
 	return (pkey & 0x7fff) == (ROVE_PKEY_DEFAULT & 0x7fff);
 }
 
-static bool icrc_fits(const struct sk_buff *skb, const struct rove_pkt *pkt,
-		      u32 ip_len, const u8 *bth, u32 len)
-{
-	u32 rest = len - pkt->hdr_len - ROVE_ICRC_LEN;
-	__le32 icrc;
-	u32 crc;
+/**
+ * struct rx - an skb being worked off
+ * @rdev: the link it came in by
+ * @skb: starts with the UDP header
+ * @seq: walks over its pieces
+ * @block: contiguous bytes not yet taken
+ * @left: their number
+ * @pos: offset of what follows them
+ * @qp: QP of the packet before this one, locked; or NULL
+ * @known: the addresses fit @qp
+ * @same_id: the train's packets had the same IPv4 identification, not one counted up
+ * @first_id: IPv4 identification of the first
+ * @now: time
+ * @icrc: the headers, those of the packet at hand once made so
+ */
+struct rx {
+	struct rove_dev *rdev;
+	struct sk_buff *skb;
+	struct skb_seq_state seq;
+	const u8 *block;
+	u32 left;
+	u32 pos;
+	struct rove_qp *qp;
+	bool known;
+	bool same_id;
+	u16 first_id;
+	u64 now;
+	struct rove_icrc icrc;
+};
 
-	crc = rove_icrc_headers(skb_network_header(skb), ip_len, bth,
-				pkt->hdr_len);
-	crc = rove_env_crc32(crc, bth + pkt->hdr_len, rest);
-	memcpy(&icrc, bth + pkt->hdr_len + rest, sizeof(icrc));
+/* Start, or start again, at offset @pos of the skb. */
+static void seek(struct rx *rx, u32 pos)
+{
+	skb_prepare_seq_read(rx->skb, pos, rx->skb->len, &rx->seq);
+	rx->block = NULL;
+	rx->left = 0;
+	rx->pos = 0;
+}
+
+/* Take the next @len bytes: false if they lie in too many pieces. */
+static bool take(struct rx *rx, u32 len, struct rove_payload *pl)
+{
+	pl->n = 0;
+	while (len) {
+		struct kvec *piece = &pl->piece[pl->n];
+
+		if (!rx->left) {
+			rx->left = skb_seq_read(rx->pos, &rx->block, &rx->seq);
+			if (!rx->left)
+				return false;
+			rx->pos += rx->left;
+		}
+		if (pl->n++ == ROVE_MAX_PIECES)
+			return false;
+		piece->iov_base = (void *)rx->block;
+		piece->iov_len = min(len, rx->left);
+		rx->block += piece->iov_len;
+		rx->left -= piece->iov_len;
+		len -= piece->iov_len;
+	}
+	return true;
+}
+
+/* Copy @len bytes from offset @pos. */
+static void peek(const struct rove_payload *pl, u32 pos, void *to, u32 len)
+{
+	u32 i;
+
+	for (i = 0; len && i < pl->n; i++) {
+		const struct kvec *piece = &pl->piece[i];
+		u32 n;
+
+		if (pos >= piece->iov_len) {
+			pos -= piece->iov_len;
+			continue;
+		}
+		n = min_t(u32, len, piece->iov_len - pos);
+		memcpy(to, piece->iov_base + pos, n);
+		to += n;
+		len -= n;
+		pos = 0;
+	}
+}
+
+/* Leave out @skip bytes at the front, and all behind @len more. */
+static void crop(struct rove_payload *pl, u32 skip, u32 len)
+{
+	u32 i, n = 0;
+
+	for (i = 0; len && i < pl->n; i++) {
+		struct kvec piece = pl->piece[i];
+
+		if (skip >= piece.iov_len) {
+			skip -= piece.iov_len;
+			continue;
+		}
+		piece.iov_base += skip;
+		piece.iov_len = min_t(u32, piece.iov_len - skip, len);
+		len -= piece.iov_len;
+		skip = 0;
+		pl->piece[n++] = piece;
+	}
+	pl->n = n;
+}
+
+/*
+ * Is the ICRC right if the packet had this IPv4 identification on the wire?
+ * @pl is what follows the headers, @icrc excluded.
+ */
+static bool icrc_fits(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
+		      const struct rove_payload *pl, __le32 icrc)
+{
+	u32 crc = rove_icrc_headers(&rx->icrc, bth, pkt->hdr_len);
+	u32 i;
+
+	for (i = 0; i < pl->n; i++)
+		crc = rove_env_crc32(crc, pl->piece[i].iov_base,
+				     pl->piece[i].iov_len);
 	return icrc == rove_icrc_final(crc);
 }
 
-static void receive(struct rove_dev *rdev, const struct sk_buff *skb)
+static void let_go(struct rx *rx)
 {
-	u32 ip_len = skb_transport_offset(skb) - skb_network_offset(skb);
-	u32 len = skb->len - sizeof(struct udphdr);
-	u8 *bth = skb->data + sizeof(struct udphdr);
-	struct rove_pkt pkt;
+	if (rx->qp) {
+		rove_doorbell_settle(rx->qp);
+		rove_qp_unlock(rx->qp);
+	}
+	rx->qp = NULL;
+}
+
+static void use_qp(struct rx *rx, struct rove_qp *qp)
+{
+	rx->qp = qp;
+	rx->known = from_peer(qp, rx->skb);
+}
+
+/* Lock the packet's QP, unless it is: false if there is none. */
+static bool lock_qp(struct rx *rx, u32 qpn)
+{
 	struct rove_qp *qp;
 
-	if (ip_len > MAX_IP_LEN || rove_pkt_parse(&pkt, bth, len)) {
-		rove_count(rdev, RX_RUNT);
-		return;
+	if (rx->qp && rx->qp->t.qpn == qpn)
+		return true;
+	let_go(rx);
+	qp = rove_qp_find(rx->rdev, qpn);
+	if (!qp)
+		return false;
+	rove_qp_lock(qp);
+	use_qp(rx, qp);
+	return true;
+}
+
+/* One packet of @len bytes, lying in @pl; @id is its place in the train. */
+static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
+{
+	bool train = is_train(rx->skb);
+	u8 buf[ROVE_MAX_HDR] __aligned(4) __uninitialized;
+	struct rove_pkt pkt __uninitialized;
+	const u8 *bth = pl->piece[0].iov_base;
+	__le32 icrc;
+
+	if (pl->piece[0].iov_len < min_t(u32, len, ROVE_MAX_HDR)) {
+		peek(pl, 0, buf, ROVE_MAX_HDR);
+		bth = buf;
 	}
-	pkt.buf = bth;
-	qp = rove_qp_find(rdev, pkt.qpn);
-	if (!qp) {
-		rove_count(rdev, RX_NO_QP);
+	if (rove_pkt_parse(&pkt, bth, len)) {
+		rove_count(rx->rdev, RX_RUNT);
 		return;
 	}
 	if (!pkey_fits(pkt.pkey)) {
-		rove_count(rdev, RX_BAD_PKEY);
+		rove_count(rx->rdev, RX_BAD_PKEY);
 		return;
 	}
-	if (!icrc_fits(skb, &pkt, ip_len, bth, len)) {
-		rove_count(rdev, RX_ICRC);
+	if (!lock_qp(rx, pkt.qpn)) {
+		rove_count(rx->rdev, RX_NO_QP);
 		return;
 	}
-	rove_qp_lock(qp);
-	if (qp->t.state < ROVE_TQP_RTR) {
-		rove_count(rdev, RX_BAD_STATE);
-	} else if (!from_peer(qp, skb)) {
-		rove_count(rdev, RX_BAD_SOURCE);
-	} else {
-		rove_count(rdev, RX_PKTS);
-		rove_count_add(rdev, RX_BYTES, skb->len);
-		rove_tqp_rx(&qp->t, &pkt, ktime_get_ns());
-		if (!(pkt.op->flags & ROVE_OPF_REQUEST))
-			rove_doorbell_settle(qp);
+	peek(pl, len - ROVE_ICRC_LEN, &icrc, sizeof(icrc));
+	crop(pl, pkt.hdr_len, len - pkt.hdr_len - ROVE_ICRC_LEN);
+	if (train) {
+		rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
+				     (rx->same_id ? 0 : id));
+		if (!icrc_fits(rx, &pkt, bth, pl, icrc)) {
+			/* Merged from packets that all had the same? */
+			rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
+					     (rx->same_id ? id : 0));
+			if (!id || !icrc_fits(rx, &pkt, bth, pl, icrc))
+				goto bad_icrc;
+			rx->same_id = !rx->same_id;
+		}
+	} else if (!icrc_fits(rx, &pkt, bth, pl, icrc)) {
+		goto bad_icrc;
 	}
+	if (rx->qp->t.state < ROVE_TQP_RTR) {
+		rove_count(rx->rdev, RX_BAD_STATE);
+		return;
+	}
+	if (!rx->known) {
+		rove_count(rx->rdev, RX_BAD_SOURCE);
+		return;
+	}
+	crop(pl, 0, pkt.payload_len);
+	pkt.buf = pl;
+	rove_count(rx->rdev, RX_PKTS);
+	rove_tqp_rx(&rx->qp->t, &pkt, rx->now);
+	return;
+
+bad_icrc:
+	rove_count(rx->rdev, RX_ICRC);
+}
+
+/* The next packet of the train, in as few pieces as it needs. */
+static bool next(struct rx *rx, u32 pos, u32 len, struct rove_payload *pl)
+{
+	if (likely(take(rx, len, pl)))
+		return true;
+	/* Hacked to pieces: put them together.  QPs point nowhere into it. */
+	skb_abort_seq_read(&rx->seq);
+	if (skb_linearize(rx->skb))
+		return false;
+	seek(rx, pos);
+	return take(rx, len, pl);
+}
+
+/* Take the skb apart.  @rx->qp may be locked already; afterwards none is. */
+static void work_off(struct rx *rx)
+{
+	struct sk_buff *skb = rx->skb;
+	u32 pos = sizeof(struct udphdr);
+	u32 seg = is_train(skb) ? skb_shinfo(skb)->gso_size : skb->len;
+	u32 id;
+
+	rx->now = ktime_get_ns();
+	rx->first_id = ntohs(ip_hdr(skb)->id);
+	rove_icrc_begin(&rx->icrc, skb_network_header(skb),
+			skb_transport_offset(skb) - skb_network_offset(skb));
+	seek(rx, pos);
+	for (id = 0; pos < skb->len; id++) {
+		u32 len = min(seg, skb->len - pos);
+		struct rove_payload pl __uninitialized;
+
+		if (!next(rx, pos, len, &pl)) {
+			rove_count(rx->rdev, RX_RUNT);
+			break;
+		}
+		receive(rx, &pl, len, id);
+		pos += len;
+	}
+	skb_abort_seq_read(&rx->seq);
+}
+
+/* The QP of the (first) packet, or NULL. */
+static struct rove_qp *find_qp(struct rove_dev *rdev, const struct sk_buff *skb)
+{
+	struct rove_bth buf;
+	const struct rove_bth *bth = skb_header_pointer(skb, sizeof(struct udphdr),
+							sizeof(buf), &buf);
+
+	return bth ? rove_qp_find(rdev, be32_to_cpu(bth->qpn) & ROVE_PSN_MASK) :
+		     NULL;
+}
+
+/*
+ * Is it worth another CPU?  A train that this machine has sent, or that it will
+ * send as the answer to a READ: let the sender and the receiver, which run on one
+ * CPU otherwise, run at the same time.  What comes from a wire has been spread by
+ * the device.
+ */
+static bool worth_spreading(const struct sk_buff *skb)
+{
+	struct {
+		struct rove_bth bth;
+		struct rove_reth reth;
+	} *hdr, buf;
+
+	if (skb->ip_summed != CHECKSUM_PARTIAL || num_online_cpus() == 1)
+		return false;
+	if (is_train(skb))
+		return skb->len >= SPREAD_BYTES;
+	hdr = skb_header_pointer(skb, sizeof(struct udphdr), sizeof(buf), &buf);
+	return hdr && hdr->bth.opcode == ROVE_OP_READ_REQUEST &&
+	       be32_to_cpu(hdr->reth.len) >= SPREAD_BYTES;
+}
+
+static int neighbour_cpu(void)
+{
+	unsigned int cpu = cpumask_next(smp_processor_id(), cpu_online_mask);
+
+	return cpu < nr_cpu_ids ? cpu : cpumask_first(cpu_online_mask);
+}
+
+/*
+ * Lock the QP to work the skb off here and now.  False: it has to go to the backlog,
+ * because it is not the first, because somebody else has the lock, or because
+ * another CPU is the place for it.
+ */
+static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb)
+{
+	bool spread = worth_spreading(skb);
+
+	if (!skb_queue_empty_lockless(&qp->backlog) || !rove_qp_trylock(qp))
+		return false;
+	if (rove_at_home(qp) && spread && rove_tqp_idle(&qp->t))
+		WRITE_ONCE(qp->cpu, neighbour_cpu());
+	if (!spread || qp->cpu == smp_processor_id())
+		return true;
 	rove_qp_unlock(qp);
+	return false;
+}
+
+/* False: the backlog is full. */
+static bool put_off(struct rove_qp *qp, struct sk_buff *skb)
+{
+	if (skb_queue_len_lockless(&qp->backlog) >= BACKLOG_MAX)
+		return false;
+	/* It leaves the RCU read-side section that these depend on. */
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	skb->dev = NULL;
+	skb_queue_tail(&qp->backlog, skb);
+	return true;
 }
 
 int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 {
-	struct rove_dev *rdev = find_link(rove_net(sock_net(sk)), skb);
+	u32 ip_len = skb_transport_offset(skb) - skb_network_offset(skb);
+	struct rx rx = {
+		.rdev = find_link(rove_net(sock_net(sk)), skb),
+		.skb = skb,
+	};
+	struct rove_qp *qp;
 
-	if (!rdev)
+	if (!rx.rdev)
 		goto out;
-	/* One piece from here on; the copy of a shared skb is ours. */
-	if (skb_linearize(skb) || skb->len < sizeof(struct udphdr)) {
-		rove_count(rdev, RX_RUNT);
+	if (ip_len > ROVE_MAX_IP_HDR || skb->len <= sizeof(struct udphdr)) {
+		rove_count(rx.rdev, RX_RUNT);
 		goto out;
 	}
-	receive(rdev, skb);
+	rove_count(rx.rdev, RX_SKBS);
+	rove_count_add(rx.rdev, RX_BYTES, skb->len);
+	RX_CB(skb)->ifindex = skb->dev->flags & IFF_LOOPBACK ? 0 :
+							       skb->dev->ifindex;
+	qp = find_qp(rx.rdev, skb);
+	if (qp) {
+		if (!lock_here(qp, skb)) {
+			if (put_off(qp, skb)) {
+				rove_defer(qp);
+				return 0;
+			}
+			rove_count(rx.rdev, RX_BACKLOG);
+			goto out;
+		}
+		use_qp(&rx, qp);
+	}
+	work_off(&rx);
+	let_go(&rx);
 out:
 	consume_skb(skb);
 	return 0;
+}
+
+bool rove_net_backlog(struct rove_qp *qp)
+{
+	struct rx rx = { .rdev = qp->rdev };
+
+	rx.skb = skb_dequeue(&qp->backlog);
+	if (!rx.skb)
+		return false;
+	rcu_read_lock();
+	use_qp(&rx, qp);
+	work_off(&rx);
+	if (unlikely(rx.qp != qp)) {
+		/* The train had packets of another, too. */
+		let_go(&rx);
+		rove_qp_lock(qp);
+	}
+	rcu_read_unlock();
+	consume_skb(rx.skb);
+	return !skb_queue_empty_lockless(&qp->backlog);
 }

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * net_tx.c - a burst becomes packets, and these go to the stack
+ * net_tx.c - bursts become packets, and these go to the stack
  *
- * All packets of a burst are built before the first is sent, so that a burst is
- * sent whole or not at all and the transport's state follows the wire.  What
- * the stack then drops is lost like on any wire: the transport recovers.
+ * While the QP is locked its packets collect in rove_qp.tx; rove_qp_unlock()
+ * sends them.  Packets of one length in a row, of one message or of many small
+ * ones, share one skb (transport/train.h): one walk through the stack for up to 64
+ * of them, and a device that cannot segment UDP leaves it to the stack at the
+ * bottom.  Each carries the ICRC of what it will be on the wire.
+ *
+ * A burst is added whole or not at all, so the transport's state follows the
+ * wire.  What the stack then drops is lost like on any wire: the transport
+ * recovers.
  *
  * The IP header is ours, not udp_tunnel_xmit_skb()'s, which chooses the IP
  * identification after us: the ICRC covers it.
@@ -28,17 +34,35 @@
 #include "qp.h"
 #include "transport/env.h"
 
-/* Packets that one QP may have in qdiscs and devices; more have to wait. */
+/* Buffers that one QP may have in qdiscs and devices; more have to wait. */
 #define FLOW_MAX	512
 /* It may go on when they are down to this. */
 #define FLOW_RESUME	(FLOW_MAX / 2)
+
+/*
+ * Room behind the headers in each skb: an acknowledgement or a small message
+ * needs no page, and the allocation is still one of the stack's smallest.
+ */
+#define SMALL		128
 
 /* When no packet can be built for want of memory, try again after this. */
 #define NO_MEMORY_NS	NSEC_PER_MSEC
 
 /**
+ * struct tx_cb - what an skb in rove_qp.tx is
+ * @seg_len: UDP payload of each packet in it but the last
+ * @npkts: packets
+ */
+struct tx_cb {
+	u32 seg_len;
+	u32 npkts;
+};
+
+#define TX_CB(skb)	((struct tx_cb *)(skb)->cb)
+
+/**
  * struct rove_flow - a QP's account of packets in flight
- * @refs: one for the QP, one for each packet
+ * @refs: one for the QP, one for each skb
  * @qp: NULL once the QP is gone; RCU
  * @blocked: bit 0: the transport waits for room
  */
@@ -89,8 +113,8 @@ void rove_flow_wait_all(void)
 	synchronize_rcu();
 }
 
-/* The stack has freed or orphaned a packet.  Any context; QP may be locked. */
-static void packet_gone(struct sk_buff *skb)
+/* The stack has freed or orphaned an skb.  Any context; QP may be locked. */
+static void skb_gone(struct sk_buff *skb)
 {
 	struct rove_flow *flow = skb_shinfo(skb)->destructor_arg;
 	struct rove_qp *qp;
@@ -108,12 +132,12 @@ static void packet_gone(struct sk_buff *skb)
 	rcu_read_unlock();
 }
 
-static bool flow_has_room(struct rove_flow *flow, u32 n)
+static bool flow_has_room(struct rove_flow *flow)
 {
-	if (likely(refcount_read(&flow->refs) + n <= FLOW_MAX))
+	if (likely(refcount_read(&flow->refs) < FLOW_MAX))
 		return true;
 	set_bit(0, &flow->blocked);
-	/* Pairs with the atomic in packet_gone(): it may have been the last. */
+	/* Pairs with the atomic in skb_gone(): it may have been the last. */
 	smp_mb__after_atomic();
 	return refcount_read(&flow->refs) <= FLOW_RESUME;
 }
@@ -183,116 +207,304 @@ static u32 ip_len(const struct rove_qp *qp)
 	return qp->av.ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 }
 
-static void put_ip_header(struct rove_qp *qp, void *ip, u32 udp_len)
+/* Lengths and checksum are filled in when the skb is complete. */
+static void put_headers(struct rove_qp *qp, struct sk_buff *skb)
 {
 	const struct rove_av *av = &qp->av;
+	struct udphdr *udp;
 
+	skb_reset_network_header(skb);
 	if (av->ipv6) {
-		struct ipv6hdr *h = ip;
+		struct ipv6hdr *h = skb_put(skb, sizeof(*h));
 
 		ip6_flow_hdr(h, av->tclass, htonl(av->flow_label));
-		h->payload_len = htons(udp_len);
 		h->nexthdr = IPPROTO_UDP;
 		h->hop_limit = av->hop_limit;
 		h->saddr = av->saddr;
 		h->daddr = av->daddr;
+		skb->protocol = htons(ETH_P_IPV6);
 	} else {
-		struct iphdr *h = ip;
+		struct iphdr *h = skb_put(skb, sizeof(*h));
 
 		*h = (struct iphdr) {
 			.version = 4,
 			.ihl = sizeof(*h) / 4,
 			.tos = av->tclass,
-			.tot_len = htons(sizeof(*h) + udp_len),
-			.id = htons(qp->ip_id++),
+			.id = htons(qp->ip_id),
 			.frag_off = htons(IP_DF),
 			.ttl = av->hop_limit,
 			.protocol = IPPROTO_UDP,
 			.saddr = av->saddr.s6_addr32[3],
 			.daddr = av->daddr.s6_addr32[3],
 		};
+		skb->protocol = htons(ETH_P_IP);
 	}
-}
-
-/* Build packet @i; NULL: no memory; ERR_PTR(-EFAULT): payload unreadable. */
-static struct sk_buff *build(struct rove_qp *qp, const struct rove_burst *b,
-			     u32 i, struct rove_source *src)
-{
-	struct dst_entry *dst = qp->dst;
-	u32 headroom = LL_RESERVED_SPACE(dst->dev) + dst->header_len;
-	u8 hdr[ROVE_MAX_HDR];
-	struct rove_frame f;
-	struct udphdr *udp;
-	struct sk_buff *skb;
-	u32 len, crc;
-	__le32 icrc;
-	void *p;
-
-	rove_burst_frame(b, i, qp->t.dest_qpn, hdr, &f);
-	len = sizeof(*udp) + rove_frame_len(&f);
-	skb = alloc_skb(headroom + ip_len(qp) + len, GFP_ATOMIC | __GFP_NOWARN);
-	if (!skb)
-		return NULL;
-	skb_reserve(skb, headroom);
-	skb_reset_network_header(skb);
-	put_ip_header(qp, skb_put(skb, ip_len(qp)), len);
-	skb_set_transport_header(skb, ip_len(qp));
+	skb_set_transport_header(skb, skb->len);
 	udp = skb_put(skb, sizeof(*udp));
 	udp->source = qp->sport;
 	udp->dest = htons(ROVE_UDP_PORT);
-	udp->len = htons(len);
 	udp->check = 0;
-	p = skb_put_data(skb, hdr, f.hdr_len);
-	crc = rove_icrc_headers(skb_network_header(skb), ip_len(qp), p, f.hdr_len);
-	p = skb_put(skb, f.payload_len + f.pad);
-	if (f.payload_len && rove_source_read(src, p, f.payload_len)) {
-		kfree_skb(skb);
-		return ERR_PTR(-EFAULT);
-	}
-	memset(p + f.payload_len, 0, f.pad);
-	icrc = rove_icrc_final(rove_env_crc32(crc, p, f.payload_len + f.pad));
-	skb_put_data(skb, &icrc, sizeof(icrc));
+	rove_icrc_begin(&qp->icrc, skb_network_header(skb), ip_len(qp));
+}
 
+/* An skb with headers and @room bytes behind them, the last of @qp->tx. */
+static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
+{
+	struct dst_entry *dst = qp->dst;
+	u32 headroom = LL_RESERVED_SPACE(dst->dev) + dst->header_len;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(headroom + ip_len(qp) + sizeof(struct udphdr) + room,
+			GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, headroom);
+	put_headers(qp, skb);
+	skb->priority = rt_tos2priority(qp->av.tclass);
+	skb->dev = dst->dev;
+	skb_dst_set(skb, dst_clone(dst));
+	skb_shinfo(skb)->destructor_arg = qp->flow;
+	skb->destructor = skb_gone;
+	refcount_inc(&qp->flow->refs);
+	__skb_queue_tail(&qp->tx, skb);
+	qp->train = (struct rove_train) {};
+	return skb;
+}
+
+/**
+ * struct tx_pages - memory that packets are written to when they are not small
+ * @pf: used by turns; when its turn comes again a page is mostly free, and need
+ *	be neither allocated nor cleared
+ * @cur: in use
+ *
+ * Shared by all QPs that send on this CPU, with softirqs off.
+ */
+struct tx_pages {
+	struct page_frag pf[16];
+	unsigned int cur;
+};
+
+static DEFINE_PER_CPU(struct tx_pages, tx_pages);
+
+void rove_net_tx_exit(void)
+{
+	int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		struct tx_pages *tp = per_cpu_ptr(&tx_pages, cpu);
+
+		for (i = 0; i < ARRAY_SIZE(tp->pf); i++)
+			if (tp->pf[i].page)
+				put_page(tp->pf[i].page);
+	}
+}
+
+static struct page_frag *cur_pages(void)
+{
+	struct tx_pages *tp = this_cpu_ptr(&tx_pages);
+
+	return &tp->pf[tp->cur];
+}
+
+/* Have @len bytes in one piece at the current page's offset. */
+static struct page_frag *refill(u32 len)
+{
+	struct tx_pages *tp = this_cpu_ptr(&tx_pages);
+	struct page_frag *pf = &tp->pf[tp->cur];
+
+	if (pf->page && page_ref_count(pf->page) != 1 &&
+	    pf->offset + len > pf->size) {
+		tp->cur = (tp->cur + 1) % ARRAY_SIZE(tp->pf);
+		pf = &tp->pf[tp->cur];
+	}
+	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC | __GFP_NOWARN) ||
+	    pf->size - pf->offset < len)
+		return NULL;
+	return pf;
+}
+
+/* Where @len more bytes of @skb may be written, in one piece; NULL: nowhere. */
+static void *skb_room(struct sk_buff *skb, u32 len)
+{
+	int n = skb_shinfo(skb)->nr_frags;
+	struct page_frag *pf;
+
+	if (!n && skb_tailroom(skb) >= len)
+		return skb_tail_pointer(skb);
+	pf = refill(len);
+	if (!pf)
+		return NULL;
+	if (n == MAX_SKB_FRAGS &&
+	    !skb_can_coalesce(skb, n, pf->page, pf->offset))
+		return NULL;
+	return page_address(pf->page) + pf->offset;
+}
+
+/* They are written. */
+static void skb_commit(struct sk_buff *skb, u32 len)
+{
+	int n = skb_shinfo(skb)->nr_frags;
+	struct page_frag *pf;
+
+	if (!n && skb_tailroom(skb) >= len) {
+		skb_put(skb, len);
+		return;
+	}
+	pf = cur_pages();
+	if (skb_can_coalesce(skb, n, pf->page, pf->offset)) {
+		skb_frag_size_add(&skb_shinfo(skb)->frags[n - 1], len);
+	} else {
+		get_page(pf->page);
+		skb_fill_page_desc(skb, n, pf->page, pf->offset, len);
+	}
+	pf->offset += len;
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += len;
+}
+
+static int add_packet(struct rove_qp *qp, const struct rove_burst *b, u32 i,
+		      struct rove_source *src)
+{
+	struct sk_buff *skb = NULL;
+	u8 hdr[ROVE_MAX_HDR] __aligned(4) __uninitialized;
+	struct rove_frame f __uninitialized;
+	void *start = NULL;
+	u32 len, crc, n;
+	__le32 icrc;
+	u8 *p;
+
+	rove_burst_frame(b, i, qp->t.dest_qpn, hdr, &f);
+	len = rove_frame_len(&f);
+	if (rove_train_takes(&qp->train, len)) {
+		skb = skb_peek_tail(&qp->tx);
+		start = skb_room(skb, len);
+	}
+	if (!start) {
+		skb = open_skb(qp, SMALL);
+		if (!skb)
+			return -ENOMEM;
+		start = skb_room(skb, len);
+	}
+	if (unlikely(!start)) {
+		/* No large pages: in one piece, like any other packet. */
+		__skb_unlink(skb, &qp->tx);
+		kfree_skb(skb);
+		skb = open_skb(qp, len);
+		if (!skb)
+			return -ENOMEM;
+		start = skb_tail_pointer(skb);
+	}
+
+	p = start;
+	memcpy(p, hdr, f.hdr_len);
+	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
+	crc = rove_icrc_headers(&qp->icrc, hdr, f.hdr_len);
+	p += f.hdr_len;
+	n = f.payload_len + f.pad;
+	if (f.payload_len && rove_source_read(src, p, f.payload_len))
+		return -EFAULT;
+	memset(p + f.payload_len, 0, f.pad);
+	icrc = rove_icrc_final(rove_env_crc32(crc, p, n));
+	memcpy(p + n, &icrc, sizeof(icrc));
+
+	skb_commit(skb, len);
+	rove_train_add(&qp->train, len);
+	TX_CB(skb)->seg_len = qp->train.seg_len;
+	TX_CB(skb)->npkts = qp->train.npkts;
+	qp->ip_id++;
+	return 0;
+}
+
+/* The skb gets what depends on all its packets: lengths, checksum, segment size. */
+static void finish(struct rove_qp *qp, struct sk_buff *skb)
+{
+	u32 len = skb->len - ip_len(qp);
+	struct tx_cb cb = *TX_CB(skb);
+	struct udphdr *udp = udp_hdr(skb);
+
+	/* The stack's from here on. */
+	memset(skb->cb, 0, sizeof(skb->cb));
+	if (qp->av.ipv6)
+		ipv6_hdr(skb)->payload_len = htons(len);
+	else
+		ip_hdr(skb)->tot_len = htons(skb->len);
+	udp->len = htons(len);
+	/* A checksum is what GRO and some middle boxes ask for; hardware adds it. */
 	if (qp->av.ipv6)
 		udp6_set_csum(false, skb, &qp->av.saddr, &qp->av.daddr, len);
 	else
 		udp_set_csum(false, skb, qp->av.saddr.s6_addr32[3],
 			     qp->av.daddr.s6_addr32[3], len);
-	skb->protocol = qp->av.ipv6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
-	skb->priority = rt_tos2priority(qp->av.tclass);
-	skb->dev = dst->dev;
-	skb_dst_set(skb, dst_clone(dst));
-	skb_shinfo(skb)->destructor_arg = qp->flow;
-	skb->destructor = packet_gone;
-	refcount_inc(&qp->flow->refs);
-	return skb;
+	if (cb.npkts > 1) {
+		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
+		skb_shinfo(skb)->gso_size = cb.seg_len;
+		skb_shinfo(skb)->gso_segs = cb.npkts;
+	}
+	rove_count_add(qp->rdev, TX_PKTS, cb.npkts);
+	rove_count_add(qp->rdev, TX_BYTES, skb->len);
+	rove_count(qp->rdev, TX_SKBS);
 }
 
-static void transmit(struct rove_qp *qp, struct sk_buff *skb)
+void rove_net_flush(struct rove_qp *qp)
 {
-	struct net *net = qp->rdev->rnet->net;
+	struct rove_net *rnet = qp->rdev->rnet;
+	struct sk_buff *skb;
 	int ret;
 
-	rove_count(qp->rdev, TX_PKTS);
-	rove_count_add(qp->rdev, TX_BYTES, skb->len);
-	if (qp->av.ipv6)
-		ret = ip6_local_out(net, qp->rdev->rnet->sk6->sk, skb);
-	else
-		ret = ip_local_out(net, qp->rdev->rnet->sk4->sk, skb);
-	if (unlikely(net_xmit_eval(ret)))
-		rove_count(qp->rdev, TX_ERR);
+	while ((skb = __skb_dequeue(&qp->tx))) {
+		finish(qp, skb);
+		if (qp->av.ipv6)
+			ret = ip6_local_out(rnet->net, rnet->sk6->sk, skb);
+		else
+			ret = ip_local_out(rnet->net, rnet->sk4->sk, skb);
+		if (unlikely(net_xmit_eval(ret)))
+			rove_count(qp->rdev, TX_ERR);
+	}
+	qp->train = (struct rove_train) {};
+}
+
+/* Where @qp->tx ended when a burst began. */
+struct mark {
+	struct sk_buff *last;
+	u32 len;
+	struct rove_train train;
+	u16 ip_id;
+};
+
+static struct mark set_mark(struct rove_qp *qp)
+{
+	struct sk_buff *last = skb_peek_tail(&qp->tx);
+
+	return (struct mark) {
+		.last = last,
+		.len = last ? last->len : 0,
+		.train = qp->train,
+		.ip_id = qp->ip_id,
+	};
+}
+
+static void back_to_mark(struct rove_qp *qp, const struct mark *m)
+{
+	while (skb_peek_tail(&qp->tx) != m->last)
+		kfree_skb(__skb_dequeue_tail(&qp->tx));
+	if (m->last) {
+		/* Ours alone: this cannot fail. */
+		WARN_ON(pskb_trim(m->last, m->len));
+		TX_CB(m->last)->npkts = m->train.npkts;
+	}
+	qp->train = m->train;
+	qp->ip_id = m->ip_id;
 }
 
 int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 {
 	struct rove_source src;
-	struct sk_buff_head q;
-	struct sk_buff *skb;
-	u16 ip_id = qp->ip_id;
+	struct mark mark;
 	int ret = 0;
 	u32 i;
 
-	if (!flow_has_room(qp->flow, b->npkts)) {
+	if (!flow_has_room(qp->flow)) {
 		rove_count(qp->rdev, TX_BACKPRESSURE);
 		return -EAGAIN;
 	}
@@ -301,33 +513,21 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 		rove_count(qp->rdev, TX_ERR);
 		return 0;
 	}
+	mark = set_mark(qp);
 	if (b->length)
 		rove_source_init(&src, qp, b);
-	__skb_queue_head_init(&q);
-	for (i = 0; i < b->npkts; i++) {
-		skb = build(qp, b, i, &src);
-		if (IS_ERR_OR_NULL(skb)) {
-			ret = skb ? PTR_ERR(skb) : -ENOMEM;
-			break;
-		}
-		__skb_queue_tail(&q, skb);
-	}
-	if (b->length)
-		rove_source_done(&src);
-	if (unlikely(ret)) {
-		__skb_queue_purge(&q);
-		qp->ip_id = ip_id;
-		if (ret == -EFAULT)
-			return ret;
-		/* Nothing that the network has lost: no retry is spent on it. */
-		rove_count(qp->rdev, TX_BACKPRESSURE);
-		qp->no_memory = true;
-		if (!qp->dead)
-			hrtimer_start(&qp->timer, ns_to_ktime(NO_MEMORY_NS),
-				      HRTIMER_MODE_REL_SOFT);
-		return -EAGAIN;
-	}
-	while ((skb = __skb_dequeue(&q)))
-		transmit(qp, skb);
-	return 0;
+	for (i = 0; i < b->npkts && !ret; i++)
+		ret = add_packet(qp, b, i, &src);
+	if (likely(!ret))
+		return 0;
+	back_to_mark(qp, &mark);
+	if (ret == -EFAULT)
+		return ret;
+	/* Nothing that the network has lost: no retry is spent on it. */
+	rove_count(qp->rdev, TX_BACKPRESSURE);
+	qp->no_memory = true;
+	if (!qp->dead)
+		hrtimer_start(&qp->timer, ns_to_ktime(NO_MEMORY_NS),
+			      HRTIMER_MODE_REL_SOFT);
+	return -EAGAIN;
 }

@@ -9,6 +9,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
 #include <linux/rtnetlink.h>
 #include <linux/udp.h>
 #include <linux/wait_bit.h>
@@ -62,6 +66,50 @@ struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
 	return NULL;
 }
 
+/*
+ * Let super-packets through to us whole.  UDP would take them apart before it
+ * calls an encap_rcv, which would cost most of what they save; it does not when they
+ * look as if they had come out of a tunnel.  A hook that accepts leaves firewalls,
+ * connection tracking and all else in charge.
+ */
+static unsigned int rove_keep_whole(void *priv, struct sk_buff *skb,
+				    const struct nf_hook_state *state)
+{
+	struct udphdr buf, *udp;
+	u8 proto;
+
+	if (!skb_is_gso(skb) || !(skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4))
+		return NF_ACCEPT;
+	proto = state->pf == NFPROTO_IPV4 ? ip_hdr(skb)->protocol :
+					    ipv6_hdr(skb)->nexthdr;
+	if (proto != IPPROTO_UDP)
+		return NF_ACCEPT;
+	udp = skb_header_pointer(skb, skb_transport_offset(skb), sizeof(buf),
+				 &buf);
+	if (!udp || udp->dest != htons(ROCE_V2_UDP_DPORT))
+		return NF_ACCEPT;
+	/* A capture may share what is changed here. */
+	if (skb_unclone(skb, GFP_ATOMIC))
+		return NF_ACCEPT;
+	skb_shinfo(skb)->gso_type |= SKB_GSO_UDP_TUNNEL_CSUM;
+	return NF_ACCEPT;
+}
+
+static const struct nf_hook_ops rove_hooks[] = {
+	{
+		.hook = rove_keep_whole,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_LOCAL_IN,
+		.priority = NF_IP_PRI_LAST,
+	},
+	{
+		.hook = rove_keep_whole,
+		.pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_LOCAL_IN,
+		.priority = NF_IP6_PRI_LAST,
+	},
+};
+
 static struct socket *rove_open_socket(struct net *net, u16 family)
 {
 	struct udp_tunnel_sock_cfg tunnel = {
@@ -74,17 +122,28 @@ static struct socket *rove_open_socket(struct net *net, u16 family)
 		.ipv6_v6only = family == AF_INET6,
 	};
 	struct socket *sock;
-	int err;
+	int err, one = 1;
 
 	err = udp_sock_create(net, &port, &sock);
 	if (err)
 		return ERR_PTR(err);
+	/* Accept super-packets, and have NAPI merge what comes in single. */
+	err = sock->ops->setsockopt(sock, SOL_UDP, UDP_GRO,
+				    KERNEL_SOCKPTR(&one), sizeof(one));
+	if (err) {
+		sock_release(sock);
+		return ERR_PTR(err);
+	}
 	rove_tunnel_setup(net, sock, &tunnel);
 	return sock;
 }
 
 static void rove_close_sockets(struct rove_net *rnet)
 {
+	if (rnet->hooked)
+		nf_unregister_net_hooks(rnet->net, rove_hooks,
+					ARRAY_SIZE(rove_hooks));
+	rnet->hooked = false;
 	if (rnet->sk6)
 		rove_tunnel_release(rnet->sk6);
 	if (rnet->sk4)
@@ -109,11 +168,16 @@ static int rove_open_sockets(struct rove_net *rnet, const char *ifname)
 	if (IS_ERR(sock)) {
 		err = PTR_ERR(sock);
 		/* a kernel without IPv6, or ipv6.disable=1 (hazard 31) */
-		if (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT)
-			return 0;
-		goto err;
+		if (err != -EAFNOSUPPORT && err != -EPFNOSUPPORT)
+			goto err;
+		sock = NULL;
 	}
 	rnet->sk6 = sock;
+	err = nf_register_net_hooks(rnet->net, rove_hooks,
+				    ARRAY_SIZE(rove_hooks));
+	if (err)
+		goto err;
+	rnet->hooked = true;
 	return 0;
 
 err:

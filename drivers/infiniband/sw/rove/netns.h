@@ -22,6 +22,7 @@ struct rove_dev;
  * @users: links in @links; the death of the namespace waits for it to be 0
  * @sk4: UDP socket for IPv4, or NULL
  * @sk6: UDP socket for IPv6, or NULL (also where IPv6 is off)
+ * @hooked: the netfilter hook is in place that keeps super-packets whole
  * @links: links by ifindex of their netdev; read under RCU
  */
 struct rove_net {
@@ -30,6 +31,7 @@ struct rove_net {
 	unsigned int users;
 	struct socket *sk4;
 	struct socket *sk6;
+	bool hooked;
 	DECLARE_HASHTABLE(links, ROVE_LINK_HASH_BITS);
 };
 

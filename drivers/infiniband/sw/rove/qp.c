@@ -12,6 +12,7 @@
 #include <linux/vmalloc.h>
 #include <rdma/ib_addr.h>
 #include "compat.h"
+#include "data.h"
 #include "defer.h"
 #include "doorbell.h"
 #include "net.h"
@@ -21,7 +22,7 @@
 /* QPNs 0 and 1 are the special QPs'. */
 #define FIRST_QPN	2
 /* Packets a requester may have unacknowledged. */
-#define WINDOW		64
+#define WINDOW		256
 
 static const struct rhashtable_params qp_table = {
 	.key_len = sizeof_field(struct rove_qp, t.qpn),
@@ -122,11 +123,15 @@ void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock)
 	unsigned long deferred;
 	int i;
 
+	rove_env_flush_cqes(qp);
 	if (unlikely(__test_and_clear_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred)) &&
 	    qp->t.state >= ROVE_TQP_INIT && qp->t.state != ROVE_TQP_ERR) {
 		__set_bit(ROVE_QP_EVENT + ROVE_EVENT_QP_FATAL, &qp->deferred);
 		rove_tqp_error(&qp->t);
+		rove_env_flush_cqes(qp);
 	}
+	rove_net_flush(qp);
+	rove_data_release(qp);
 	deferred = qp->deferred;
 	qp->deferred = 0;
 	if (deferred & NOTIFY && !qp->user && !in_serving_softirq()) {
@@ -301,6 +306,8 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	spin_lock_init(&qp->lock);
 	spin_lock_init(&qp->sq_post_lock);
 	spin_lock_init(&qp->rq_post_lock);
+	skb_queue_head_init(&qp->backlog);
+	__skb_queue_head_init(&qp->tx);
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->released);
 	INIT_WORK(&qp->event_work, send_events);
@@ -353,6 +360,7 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp->flow = NULL;
 	rove_qp_put(qp);
 	wait_for_completion(&qp->released);
+	skb_queue_purge(&qp->backlog);
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);
 	return 0;

@@ -20,6 +20,7 @@
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/rhashtable.h>
+#include <linux/skbuff.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include "av.h"
@@ -27,8 +28,10 @@
 #include "dev.h"
 #include "ring.h"
 #include "transport/tqp.h"
+#include "transport/train.h"
 
 struct rove_flow;
+struct rove_mr;
 
 /* Bits of &rove_qp.deferred: what rove_qp_unlock() has to do. */
 enum rove_qp_deferred {
@@ -79,13 +82,21 @@ struct rove_doorbell {
  * @dst_cookie: tells whether @dst is still good
  * @sport: UDP source port
  * @ip_id: next IPv4 identification; guarded by @lock
- * @flow: counts packets handed to the stack and not yet freed; net_tx.c
+ * @cpu: its home; see defer.h
+ * @backlog: received and not yet worked off; in order, and before what comes later.
+ *	Filled under its own lock, emptied with @lock held, too
+ * @tx: packets built and not yet sent; empty whenever @lock is free
+ * @train: the last of @tx, if more may join it
+ * @icrc: its headers
+ * @mr: region used last; held until @lock is released; data.c
+ * @flow: counts skbs handed to the stack and not yet freed; net_tx.c
  * @no_memory: a packet could not be built; @timer will let the transport try again
  * @timer: the transport's timer
  * @window: looks at the send ring while its NEED_WAKEUP is clear; doorbell.c
  * @db: doorbell state; doorbell.c
  * @defer_node: in a CPU's list of QPs that have something to send; defer.c
  * @defer_queued: bit 0: it is in such a list
+ * @deferring: defer.c has it locked, and will let it send; guarded by @lock
  * @refs: references; see above
  * @released: completed when @refs falls to zero
  * @event_work: tells consumers of @events, which are due; they may sleep
@@ -114,6 +125,12 @@ struct rove_qp {
 	u32 dst_cookie;
 	__be16 sport;
 	u16 ip_id;
+	int cpu;
+	struct sk_buff_head backlog;
+	struct sk_buff_head tx;
+	struct rove_train train;
+	struct rove_icrc icrc;
+	struct rove_mr *mr;
 	struct rove_flow *flow;
 	bool no_memory;
 
@@ -122,6 +139,7 @@ struct rove_qp {
 	struct rove_doorbell db;
 	struct llist_node defer_node;
 	unsigned long defer_queued;
+	bool deferring;
 
 	refcount_t refs;
 	struct completion released;
@@ -161,7 +179,15 @@ static inline void rove_qp_lock(struct rove_qp *qp) __acquires(&qp->lock)
 	spin_lock_bh(&qp->lock);
 }
 
-/* Releases the lock, then does what was deferred. */
+static inline bool rove_qp_trylock(struct rove_qp *qp)
+{
+	return spin_trylock_bh(&qp->lock);
+}
+
+/* Hand the CQs what was completed.  QP locked; rove_qp_unlock() calls it. */
+void rove_env_flush_cqes(struct rove_qp *qp);
+
+/* Completes and sends what is due, releases the lock, then does what was deferred. */
 void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock);
 
 /*

@@ -12,6 +12,8 @@
 #define ROVE_COUNTERS(X)					\
 	X(TX_PKTS,		"sent_pkts")			\
 	X(RX_PKTS,		"rcvd_pkts")			\
+	X(TX_SKBS,		"sent_super_packets")		\
+	X(RX_SKBS,		"rcvd_super_packets")		\
 	X(TX_BYTES,		"sent_bytes")			\
 	X(RX_BYTES,		"rcvd_bytes")			\
 	X(RX_RUNT,		"drop_malformed")		\
@@ -20,6 +22,7 @@
 	X(RX_BAD_SOURCE,	"drop_wrong_source")		\
 	X(RX_BAD_PKEY,		"drop_wrong_pkey")		\
 	X(RX_BAD_STATE,		"drop_qp_state")		\
+	X(RX_BACKLOG,		"drop_backlog_full")		\
 	X(RX_UNEXPECTED,	"drop_unexpected_response")	\
 	X(DUP_REQUEST,		"duplicate_request")		\
 	X(OUT_OF_SEQ,		"out_of_sequence")		\

@@ -73,7 +73,7 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b);
 
 /* Ask for a call of rove_tqp_send() once the packets now at hand are handled. */
-void rove_env_defer_ack(struct rove_tqp *t);
+void rove_env_defer_send(struct rove_tqp *t);
 
 /**
  * rove_env_crc32() - CRC-32 (IEEE 802.3, reflected), no final complement

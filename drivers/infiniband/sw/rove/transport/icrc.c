@@ -13,18 +13,25 @@
 
 /* Header offsets, in bytes. */
 enum {
-	IP4_TOS = 1, IP4_TTL = 8, IP4_CSUM = 10, IP4_MAX = 60,
-	IP6_PRIO_FLOW = 0, IP6_HOPS = 7, IP6_LEN = 40,
-	UDP_CSUM = 6, UDP_LEN = 8,
+	IP4_TOS = 1, IP4_LEN = 2, IP4_ID = 4, IP4_TTL = 8, IP4_CSUM = 10,
+	IP6_PRIO_FLOW = 0, IP6_PAYLOAD_LEN = 4, IP6_HOPS = 7, IP6_LEN = 40,
+	UDP_DGRAM_LEN = 4, UDP_CSUM = 6, UDP_LEN = 8,
 	BTH_RESV8A = 4,
+	LRH_LEN = 8,
 };
 
-u32 rove_icrc_headers(const void *ip, u32 ip_len, const void *bth, u32 hdr_len)
+static void put16(u8 *p, u32 v)
 {
-	u8 buf[8 + IP4_MAX + UDP_LEN + ROVE_MAX_HDR];
-	u8 *p = buf + 8;
+	p[0] = v >> 8;
+	p[1] = v;
+}
 
-	memset(buf, 0xff, 8);
+void rove_icrc_begin(struct rove_icrc *c, const void *ip, u32 ip_len)
+{
+	u8 *p = c->buf + LRH_LEN;
+
+	c->ip_len = ip_len;
+	memset(c->buf, 0xff, LRH_LEN);
 	memcpy(p, ip, ip_len + UDP_LEN);
 	if (p[0] >> 4 == 4) {
 		p[IP4_TOS] = 0xff;
@@ -36,11 +43,29 @@ u32 rove_icrc_headers(const void *ip, u32 ip_len, const void *bth, u32 hdr_len)
 		memset(p + IP6_PRIO_FLOW + 1, 0xff, 3);
 		p[IP6_HOPS] = 0xff;
 	}
-	p += ip_len;
-	memset(p + UDP_CSUM, 0xff, 2);
-	p += UDP_LEN;
+	memset(p + ip_len + UDP_CSUM, 0xff, 2);
+}
+
+void rove_icrc_of_segment(struct rove_icrc *c, u32 len, u16 id)
+{
+	u8 *p = c->buf + LRH_LEN;
+
+	if (p[0] >> 4 == 4) {
+		put16(p + IP4_LEN, c->ip_len + UDP_LEN + len);
+		put16(p + IP4_ID, id);
+	} else {
+		/* Extension headers count as payload. */
+		put16(p + IP6_PAYLOAD_LEN, c->ip_len - IP6_LEN + UDP_LEN + len);
+	}
+	put16(p + c->ip_len + UDP_DGRAM_LEN, UDP_LEN + len);
+}
+
+u32 rove_icrc_headers(struct rove_icrc *c, const void *bth, u32 hdr_len)
+{
+	u8 *p = c->buf + LRH_LEN + c->ip_len + UDP_LEN;
+
 	memcpy(p, bth, hdr_len);
 	p[BTH_RESV8A] = 0xff;
 	p += hdr_len;
-	return rove_env_crc32(~0U, buf, p - buf);
+	return rove_env_crc32(~0U, c->buf, p - c->buf);
 }

@@ -729,6 +729,14 @@ static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
 	catch_up(t);
 }
 
+/* What a response lets go is sent once the packets at hand are handled. */
+static void go_on(struct rove_tqp *t)
+{
+	if (t->state != ROVE_TQP_ERR &&
+	    (t->req.cur != t->req.fetched || rove_env_sq_pending(t)))
+		rove_env_defer_send(t);
+}
+
 void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
 	struct rove_requester *req = &t->req;
@@ -742,7 +750,7 @@ void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 	    (pkt->syndrome & ROVE_AETH_KIND) == ROVE_AETH_ACK &&
 	    pkt->psn == psn_add(req->psn_una, -1)) {
 		rx_credits(req, pkt);
-		rove_req_run(t, now);
+		go_on(t);
 		return;
 	}
 	/* Old news, or an answer to what was never sent. */
@@ -757,7 +765,8 @@ void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		rx_atomic_ack(t, pkt, now);
 	else
 		rx_ack(t, pkt, now);
-	rove_req_run(t, now);
+	rove_req_check_drained(t);
+	go_on(t);
 }
 
 void rove_req_timer(struct rove_tqp *t, u64 now)

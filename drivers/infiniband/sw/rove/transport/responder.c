@@ -8,6 +8,7 @@
  * then a NAK, or else an ACK.
  */
 #include <linux/errno.h>
+#include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 #include "engine.h"
@@ -23,13 +24,15 @@ u32 rove_credits_decode(u8 code)
 
 u8 rove_credits_encode(u32 credits)
 {
-	u8 code = ROVE_AETH_NO_CREDIT - 1;
+	u32 log;
 
 	if (credits == ROVE_NO_CREDITS)
 		return ROVE_AETH_NO_CREDIT;
-	while (rove_credits_decode(code) > credits)
-		code--;
-	return code;
+	if (credits < 2)
+		return credits;
+	log = ilog2(credits);
+	return min(2 * log + (credits >> (log - 1) & 1),
+		   (u32)ROVE_AETH_NO_CREDIT - 1);
 }
 
 u64 rove_rnr_delay(u8 code)
@@ -57,7 +60,7 @@ static void owe_nak(struct rove_tqp *t, u8 syndrome)
 	resp->nak = syndrome;
 	resp->nak_psn = resp->epsn;
 	resp->nak_sent = true;
-	rove_env_defer_ack(t);
+	rove_env_defer_send(t);
 }
 
 /* The receive work request in use ends with @status. */
@@ -240,7 +243,7 @@ static void reply(struct rove_tqp *t, const struct rove_resource *res, bool agai
 	/* It acknowledges all before it; one sent before says nothing new. */
 	if (!again)
 		resp->ack_due = false;
-	rove_env_defer_ack(t);
+	rove_env_defer_send(t);
 }
 
 static void remember(struct rove_responder *resp, const struct rove_resource *res)
@@ -405,7 +408,7 @@ static void rx_duplicate(struct rove_tqp *t, const struct rove_pkt *pkt)
 		rx_duplicate_rd(t, pkt);
 	} else {
 		t->resp.ack_due = true;
-		rove_env_defer_ack(t);
+		rove_env_defer_send(t);
 	}
 }
 
@@ -487,7 +490,7 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 		resp->msn = psn_add(resp->msn, 1);
 	if (pkt->ackreq && flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE)) {
 		resp->ack_due = true;
-		rove_env_defer_ack(t);
+		rove_env_defer_send(t);
 	}
 }
 
@@ -526,7 +529,7 @@ static bool send_replies(struct rove_tqp *t)
 		int n;
 
 		if (!budget) {
-			rove_env_defer_ack(t);
+			rove_env_defer_send(t);
 			return false;
 		}
 		n = send_reply(t, r, budget);

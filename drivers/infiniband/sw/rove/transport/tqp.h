@@ -357,14 +357,26 @@ void rove_tqp_send(struct rove_tqp *t, u64 now);
 bool rove_tqp_waits(const struct rove_tqp *t);
 
 /**
+ * rove_tqp_idle() - is nothing of it under way?
+ * @t: the QP
+ *
+ * True when all that it has sent is acknowledged and it owes no response: its
+ * next packet can be overtaken by none and overtakes none.
+ */
+static inline bool rove_tqp_idle(const struct rove_tqp *t)
+{
+	return t->req.psn_una == t->req.psn_next && !t->resp.reply_count;
+}
+
+/**
  * rove_tqp_rx() - a packet for this QP has arrived
  * @t: the QP
  * @pkt: parsed; the ICRC was right, addresses and P_Key belong to this QP
  * @now: time
  *
  * Never fails: what is wrong with a packet is answered, or counted and
- * dropped.  Acknowledgements are not sent here but by rove_tqp_send(), which the
- * environment calls soon after it was asked by rove_env_defer_ack().
+ * dropped.  Nothing is sent here but by rove_tqp_send(), which the
+ * environment calls soon after it was asked by rove_env_defer_send().
  */
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
 
