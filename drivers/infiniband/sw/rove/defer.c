@@ -6,6 +6,7 @@
 #include <linux/ktime.h>
 #include <linux/llist.h>
 #include <linux/percpu.h>
+#include "compat.h"
 #include "defer.h"
 #include "doorbell.h"
 #include "net.h"
@@ -13,6 +14,12 @@
 
 /* How long a CPU may be kept in one go: much less than a tick. */
 #define DEFER_BUDGET_NS	(500 * NSEC_PER_USEC)
+/*
+ * Then programs have their turn for this long.  Softirqs that go on and on are
+ * handed to ksoftirqd, which would have to share the CPU with a program that spins for
+ * its completions, a tick for the one and a tick for the other.
+ */
+#define DEFER_REST_NS	(50 * NSEC_PER_USEC)
 
 /**
  * struct rove_deferred - one CPU's part
@@ -20,12 +27,14 @@
  * @todo: taken from @list, not yet worked off; the task's own
  * @task: works the list off
  * @kick: has another CPU schedule @task here
+ * @rest: schedules @task when programs have had their turn
  */
 struct rove_deferred {
 	struct llist_head list;
 	struct llist_node *todo;
 	struct tasklet_struct task;
 	call_single_data_t kick;
+	struct hrtimer rest;
 };
 
 static DEFINE_PER_CPU(struct rove_deferred, rove_deferred);
@@ -73,11 +82,19 @@ static void run_deferred(struct tasklet_struct *task)
 		look_after(qp);
 		rove_qp_put(qp);
 		if (ktime_get_ns() >= end) {
-			/* Others want softirq time, too. */
-			tasklet_schedule(&d->task);
+			hrtimer_start(&d->rest, ns_to_ktime(DEFER_REST_NS),
+				      HRTIMER_MODE_REL_PINNED);
 			return;
 		}
 	}
+}
+
+static enum hrtimer_restart rested(struct hrtimer *timer)
+{
+	struct rove_deferred *d = container_of(timer, struct rove_deferred, rest);
+
+	tasklet_schedule(&d->task);
+	return HRTIMER_NORESTART;
 }
 
 static void kicked(void *arg)
@@ -129,6 +146,8 @@ int rove_defer_init(void)
 		init_llist_head(&d->list);
 		tasklet_setup(&d->task, run_deferred);
 		INIT_CSD(&d->kick, kicked, d);
+		rove_hrtimer_setup(&d->rest, rested, CLOCK_MONOTONIC,
+				   HRTIMER_MODE_REL_PINNED);
 	}
 	return 0;
 }
@@ -137,6 +156,10 @@ void rove_defer_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		tasklet_kill(&per_cpu_ptr(&rove_deferred, cpu)->task);
+	for_each_possible_cpu(cpu) {
+		struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
+
+		hrtimer_cancel(&d->rest);
+		tasklet_kill(&d->task);
+	}
 }

@@ -11,9 +11,10 @@
  *    like: the packet or timer that ends the wait looks at the ring;
  *  - while the look-again window is open.  It opens when posts come in a row
  *    without the program having waited for anything in between; a timer then
- *    looks at the ring every WINDOW_MIN_NS, as the softirq that handles
- *    acknowledgements does anyway.  When nothing was posted the interval
- *    doubles, so that a post after a pause waits no longer than the pause; at
+ *    looks at the ring, as the softirq that handles acknowledgements does anyway:
+ *    as often as brings an eighth to a half of the ring each time.  When nothing was
+ *    posted the wait doubles, so that a post after a pause waits no longer than
+ *    the pause, until completions give the program a reason to post; at
  *    WINDOW_MAX_NS the window closes.  It closes sooner when the program has
  *    changed to one post at a time, for which a wake-up call is faster.
  *
@@ -31,8 +32,10 @@
 #include "qp.h"
 #include "transport/env.h"
 
-/* Between two looks while posts come; some 50 posts of a fast program. */
-#define WINDOW_MIN_NS	(50 * NSEC_PER_USEC)
+/* Between two looks while posts come, at first and in the extremes. */
+#define LOOK_NS		(50 * NSEC_PER_USEC)
+#define LOOK_MIN_NS	(10 * NSEC_PER_USEC)
+#define LOOK_MAX_NS	(200 * NSEC_PER_USEC)
 /* A pause after which the program is thought to do something else. */
 #define WINDOW_MAX_NS	(2 * NSEC_PER_MSEC)
 /* Ticks that found just one post: the program posts one at a time. */
@@ -54,6 +57,12 @@ void rove_doorbell_run(struct rove_qp *qp)
 	rove_doorbell_settle(qp);
 }
 
+static void look_again(struct rove_qp *qp, u32 wait)
+{
+	qp->db.wait = wait;
+	hrtimer_start(&qp->window, ns_to_ktime(wait), HRTIMER_MODE_REL_SOFT);
+}
+
 static void open_window(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
@@ -61,10 +70,9 @@ static void open_window(struct rove_qp *qp)
 	db->open = true;
 	db->in_row = 0;
 	db->singles = 0;
-	db->interval = WINDOW_MIN_NS;
+	db->interval = LOOK_NS;
 	db->fetched = qp->t.req.fetched;
-	hrtimer_start(&qp->window, ns_to_ktime(WINDOW_MIN_NS),
-		      HRTIMER_MODE_REL_SOFT);
+	look_again(qp, LOOK_NS);
 }
 
 void rove_doorbell_settle(struct rove_qp *qp)
@@ -77,6 +85,11 @@ void rove_doorbell_settle(struct rove_qp *qp)
 	/* Somebody will look soon, and come here afterwards. */
 	if (test_bit(0, &qp->defer_queued))
 		return;
+	/* Is the timer set, and not for late when completions have come? */
+	if (db->open && (!hrtimer_is_queued(&qp->window) ||
+			 (db->done != qp->t.req.done && db->wait > db->interval)))
+		look_again(qp, db->done == qp->t.req.done ? db->wait : db->interval);
+	db->done = qp->t.req.done;
 	for (pass = 0; qp->t.state != ROVE_TQP_ERR; pass++) {
 		bool pending = rove_env_sq_pending(&qp->t);
 		bool watch = db->open || (pending && rove_tqp_waits(&qp->t));
@@ -132,7 +145,16 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 	struct rove_doorbell *db = &qp->db;
 
 	rove_count(qp->rdev, SQ_WAKEUP);
-	rove_qp_lock(qp);
+	if (!rove_qp_trylock(qp)) {
+		/*
+		 * Whoever has it may be at it for long: no reason to wait.  With
+		 * softirqs on, the tasklet would be left to ksoftirqd.
+		 */
+		local_bh_disable();
+		rove_defer(qp);
+		local_bh_enable();
+		return;
+	}
 	if (qp->user && !db->open && qp->t.state == ROVE_TQP_RTS) {
 		db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
 		if (db->in_row >= WINDOW_POSTS && !qp->dead)
@@ -146,46 +168,46 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 }
 
 /* What a tick found decides on the next one, or that there is none. */
-static void adapt(struct rove_doorbell *db, u32 found)
+static void adapt(struct rove_doorbell *db, u32 found, u32 depth)
 {
-	if (found > 1) {
-		db->singles = 0;
-		db->interval = WINDOW_MIN_NS;
-	} else if (found) {
-		db->singles++;
+	if (!found) {
+		db->wait *= 2;
 	} else {
-		db->interval *= 2;
+		db->singles = found > 1 ? 0 : db->singles + 1;
+		if (found > depth / 2)
+			db->interval = max(db->interval / 2, (u32)LOOK_MIN_NS);
+		else if (found < depth / 8)
+			db->interval = min(db->interval * 2, (u32)LOOK_MAX_NS);
+		db->wait = db->interval;
 	}
-	db->open = db->singles < WINDOW_SINGLES && db->interval < WINDOW_MAX_NS;
+	db->open = db->singles < WINDOW_SINGLES && db->wait < WINDOW_MAX_NS;
 }
 
+/* It is set again, if at all, by rove_doorbell_settle(). */
 static enum hrtimer_restart window_tick(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
 	struct rove_doorbell *db = &qp->db;
-	u64 interval = 0;
 
 	rove_count(qp->rdev, SQ_POLL);
-	rove_qp_lock(qp);
+	if (!rove_qp_trylock(qp)) {
+		/* It is being looked after, and will be once more. */
+		rove_defer(qp);
+		return HRTIMER_NORESTART;
+	}
 	if (db->open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
 		if (rove_at_home(qp))
 			rove_tqp_send(&qp->t, ktime_get_ns());
 		else
 			rove_defer(qp);
-		adapt(db, qp->t.req.fetched - db->fetched);
+		adapt(db, qp->t.req.fetched - db->fetched, qp->sq.depth);
 		db->fetched = qp->t.req.fetched;
 	} else {
 		db->open = false;
 	}
 	rove_doorbell_settle(qp);
-	/* It may have been opened, and the timer started, anew. */
-	if (db->open && !hrtimer_is_queued(timer))
-		interval = db->interval;
 	rove_qp_unlock(qp);
-	if (!interval)
-		return HRTIMER_NORESTART;
-	hrtimer_forward_now(timer, ns_to_ktime(interval));
-	return HRTIMER_RESTART;
+	return HRTIMER_NORESTART;
 }
 
 void rove_doorbell_error(struct rove_qp *qp)

@@ -34,7 +34,7 @@
 /* A QP's backlog; a window's worth of packets that are not even trains. */
 #define BACKLOG_MAX	1024
 /* So many bytes keep a CPU busy for much longer than it takes to call another. */
-#define SPREAD_BYTES	8192
+#define SPREAD_BYTES	2048
 
 /**
  * struct rx_cb - what is remembered of an skb in a backlog
@@ -371,13 +371,17 @@ static bool worth_spreading(const struct sk_buff *skb)
 		struct rove_reth reth;
 	} *hdr, buf;
 
+	u32 bytes = skb->len;
+
 	if (skb->ip_summed != CHECKSUM_PARTIAL || num_online_cpus() == 1)
 		return false;
-	if (is_train(skb))
-		return skb->len >= SPREAD_BYTES;
 	hdr = skb_header_pointer(skb, sizeof(struct udphdr), sizeof(buf), &buf);
-	return hdr && hdr->bth.opcode == ROVE_OP_READ_REQUEST &&
-	       be32_to_cpu(hdr->reth.len) >= SPREAD_BYTES;
+	if (hdr && hdr->bth.opcode == ROVE_OP_READ_REQUEST) {
+		bytes = be32_to_cpu(hdr->reth.len);
+		if (is_train(skb))
+			bytes *= max(skb_shinfo(skb)->gso_segs, 1);
+	}
+	return bytes >= SPREAD_BYTES;
 }
 
 static int neighbour_cpu(void)

@@ -35,7 +35,7 @@
 #include "transport/env.h"
 
 /* Buffers that one QP may have in qdiscs and devices; more have to wait. */
-#define FLOW_MAX	512
+#define FLOW_MAX	128
 /* It may go on when they are down to this. */
 #define FLOW_RESUME	(FLOW_MAX / 2)
 
@@ -280,7 +280,7 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
  * Shared by all QPs that send on this CPU, with softirqs off.
  */
 struct tx_pages {
-	struct page_frag pf[16];
+	struct page_frag pf[32];
 	unsigned int cur;
 };
 

@@ -22,7 +22,7 @@
 /* QPNs 0 and 1 are the special QPs'. */
 #define FIRST_QPN	2
 /* Packets a requester may have unacknowledged. */
-#define WINDOW		256
+#define WINDOW		512
 
 static const struct rhashtable_params qp_table = {
 	.key_len = sizeof_field(struct rove_qp, t.qpn),

@@ -47,10 +47,12 @@ enum rove_qp_deferred {
  * @open: the look-again window is open: the timer runs
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
  * @singles: ticks of the window in a row that found one post
- * @interval: nanoseconds to the next tick
+ * @interval: nanoseconds between ticks while posts come
+ * @wait: nanoseconds to the next tick
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
  * @fetched: work requests taken at the last tick
+ * @done: work requests completed when the ring was last looked at
  */
 struct rove_doorbell {
 	bool watched;
@@ -58,9 +60,11 @@ struct rove_doorbell {
 	u8 in_row;
 	u8 singles;
 	u32 interval;
+	u32 wait;
 	u32 msn;
 	u32 cq_prod;
 	u32 fetched;
+	u32 done;
 };
 
 /**

@@ -5,13 +5,19 @@
 #ifndef ROVE_ENGINE_H
 #define ROVE_ENGINE_H
 
+#include <linux/minmax.h>
 #include "tqp.h"
 
-/* Packets of one burst at most; one UDP segmentation super-packet's worth. */
+/* Packets of one burst at most. */
 #define ROVE_BURST_PKTS		64
 
-/* READ response packets sent before received packets get their turn again. */
-#define ROVE_REPLY_BUDGET	64
+/*
+ * Bytes sent before received packets get their turn again, so that the peer can
+ * begin to work meanwhile: two super-packets' worth.  A packet counts as some more
+ * for its headers.
+ */
+#define ROVE_RUN_BUDGET		(120 * 1024)
+#define ROVE_PACKET_COST	512
 
 /*
  * PSNs that one READ request may claim.  A longer READ is asked for in pieces:
@@ -19,11 +25,26 @@
  */
 #define ROVE_READ_CHUNK		(1U << 14)
 
+/* However much is lost, so many packets may be unacknowledged. */
+#define ROVE_MIN_CWND		16U
+
 /* Not even an impatient ACK timeout is shorter: it would fire without loss. */
 #define ROVE_MIN_RTO_NS		1000000ULL
 
 /* Send queue entries and receive queue entries flushed in one go at most. */
 #define ROVE_FLUSH_MAX		32768
+
+/* Packets that a burst may have, given the budget. */
+static inline u32 rove_burst_pkts(const struct rove_tqp *t)
+{
+	return min((u32)ROVE_BURST_PKTS, (u32)ROVE_RUN_BUDGET / t->mtu);
+}
+
+/* What a burst takes of it. */
+static inline u32 rove_burst_cost(const struct rove_burst *b)
+{
+	return b->length + b->npkts * ROVE_PACKET_COST;
+}
 
 static inline u32 rove_npkts(const struct rove_tqp *t, u32 length)
 {

@@ -144,6 +144,7 @@ static void progress(struct rove_tqp *t, u32 psn, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
+	req->cwnd = min(req->cwnd + psn_diff(psn, req->psn_una), req->window);
 	req->psn_una = psn;
 	req->retries = t->retry_cnt;
 	req->rnr_retries = t->rnr_retry;
@@ -206,11 +207,15 @@ static void acknowledge(struct rove_tqp *t, u32 psn, u64 now)
 	}
 }
 
-/* Send again from the oldest packet that is not acknowledged (go-back-N). */
+/*
+ * Send again from the oldest packet that is not acknowledged (go-back-N).  What
+ * was sent behind the hole was sent for nothing: let that be less the next time.
+ */
 static void go_back(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
+	req->cwnd = max(req->cwnd / 2, min(req->window, ROVE_MIN_CWND));
 	req->psn_next = req->psn_una;
 	req->psn_ackreq = req->psn_una;
 	req->cur = req->done;
@@ -342,7 +347,7 @@ static bool want_ackreq(struct rove_tqp *t, u32 next, bool end_of_message)
 {
 	struct rove_requester *req = &t->req;
 
-	if (psn_diff(next, req->psn_ackreq) >= (s32)(req->window / 4))
+	if (psn_diff(next, req->psn_ackreq) >= (s32)(req->cwnd / 4))
 		return true;
 	if (end_of_message && req->rnr_probe)
 		return true;
@@ -399,7 +404,7 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 {
 	struct rove_requester *req = &t->req;
 	u32 idx = psn_diff(req->psn_next, w->first_psn);
-	s32 room = req->window - psn_diff(req->psn_next, req->psn_una);
+	s32 room = req->cwnd - psn_diff(req->psn_next, req->psn_una);
 	struct rove_burst b;
 	u32 next;
 	int ret;
@@ -407,12 +412,14 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	if (room <= 0)
 		return -EBUSY;
 	b = payload_burst(t, w, idx, min3(w->npkts - idx, (u32)room,
-					  (u32)ROVE_BURST_PKTS));
+					  rove_burst_pkts(t)));
 	next = psn_add(b.psn, b.npkts);
 	b.ackreq = want_ackreq(t, next, b.last);
 	ret = rove_env_emit(t, &b);
-	if (!ret)
+	if (!ret) {
+		req->budget -= rove_burst_cost(&b);
 		advance(t, next, b.ackreq, now);
+	}
 	return ret;
 }
 
@@ -519,6 +526,10 @@ static bool step(struct rove_tqp *t, u64 now)
 
 	if (req->rnr_wait || (t->state != ROVE_TQP_RTS && t->state != ROVE_TQP_SQD))
 		return false;
+	if (req->budget <= 0) {
+		rove_env_defer_send(t);
+		return false;
+	}
 	if (req->cur == req->fetched && !fetch(t))
 		return false;
 	w = rove_swqe(req, req->cur);
@@ -552,6 +563,7 @@ static bool step(struct rove_tqp *t, u64 now)
 
 void rove_req_run(struct rove_tqp *t, u64 now)
 {
+	t->req.budget = ROVE_RUN_BUDGET;
 	while (step(t, now))
 		;
 	rove_req_check_drained(t);

@@ -494,15 +494,14 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 	}
 }
 
-/* Send some of the oldest reply; number of packets, or an error. */
-static int send_reply(struct rove_tqp *t, struct rove_reply *r, u32 budget)
+/* Send some of the oldest reply; what that cost, or an error. */
+static int send_reply(struct rove_tqp *t, struct rove_reply *r)
 {
 	struct rove_burst b = {
 		.kind = r->res.kind,
 		.first = !r->sent,
 		.psn = psn_add(r->res.psn, r->sent),
-		.npkts = min3(r->res.npkts - r->sent, budget,
-			      (u32)ROVE_BURST_PKTS),
+		.npkts = min(r->res.npkts - r->sent, rove_burst_pkts(t)),
 		.mtu = t->mtu,
 		.offset = r->sent * t->mtu,
 		.va = r->res.va,
@@ -516,23 +515,26 @@ static int send_reply(struct rove_tqp *t, struct rove_reply *r, u32 budget)
 	b.last = r->sent + b.npkts == r->res.npkts;
 	b.length = b.last ? r->res.length - b.offset : b.npkts * t->mtu;
 	ret = rove_env_emit(t, &b);
-	return ret ? ret : b.npkts;
+	if (ret)
+		return ret;
+	r->sent += b.npkts;
+	return rove_burst_cost(&b);
 }
 
 static bool send_replies(struct rove_tqp *t)
 {
 	struct rove_responder *resp = &t->resp;
-	u32 budget = ROVE_REPLY_BUDGET;
+	int budget = ROVE_RUN_BUDGET;
 
 	while (resp->reply_count) {
 		struct rove_reply *r = &resp->replies[resp->reply_head];
 		int n;
 
-		if (!budget) {
+		if (budget <= 0) {
 			rove_env_defer_send(t);
 			return false;
 		}
-		n = send_reply(t, r, budget);
+		n = send_reply(t, r);
 		if (n == -EFAULT) {
 			/*
 			 * The region went away after it was checked.  A READ
@@ -551,7 +553,6 @@ static bool send_replies(struct rove_tqp *t)
 		if (n < 0)
 			return false;
 		budget -= n;
-		r->sent += n;
 next:
 		if (r->sent == r->res.npkts) {
 			resp->reply_head = (resp->reply_head + 1) % resp->max_res;

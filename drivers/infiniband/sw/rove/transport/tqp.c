@@ -55,6 +55,7 @@ void rove_tqp_start_requester(struct rove_tqp *t, u32 psn)
 	req->psn_una = psn;
 	req->psn_top = psn;
 	req->psn_ackreq = psn;
+	req->cwnd = req->window;
 	req->retries = t->retry_cnt;
 	req->rnr_retries = t->rnr_retry;
 	t->state = ROVE_TQP_RTS;

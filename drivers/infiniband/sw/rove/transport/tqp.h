@@ -91,7 +91,10 @@ struct rove_swqe {
  * @ssn: of the last request started
  * @lsn: highest SSN that the peer's credits cover
  * @lsn_valid: the peer counts credits
- * @window: packets that may be unacknowledged
+ * @budget: what may still be sent in this run of the requester
+ * @window: packets that may be unacknowledged at most
+ * @cwnd: packets that may be now: grows with what is acknowledged, and is halved
+ *	when packets have to be sent again
  * @rd_outstanding: READs and atomics sent and not answered
  * @retries: left of retry_cnt; refilled by progress
  * @rnr_retries: left of rnr_retry; likewise
@@ -116,7 +119,9 @@ struct rove_requester {
 	u32 ssn;
 	u32 lsn;
 	bool lsn_valid;
+	int budget;
 	u32 window;
+	u32 cwnd;
 	u32 rd_outstanding;
 	u8 retries;
 	u8 rnr_retries;
