@@ -7,7 +7,7 @@
 #	make demo		two links in a VM, ib_write_bw and ib_write_lat
 #	make check		all tests on 6.12, a core set on 6.1, the simulator
 #	make check-all		all tests on all kernels
-#	make bench		rove beside rdma_rxe in one VM
+#	make bench		rove beside rdma_rxe and TCP: in a VM, and natively
 #	make sim		the simulator alone: no VM, no root
 #	make sim-cost		instructions of the engine, against the committed figures
 #	make clean
@@ -93,7 +93,7 @@ check-all: setup
 	@selftests/check --all
 
 bench: setup
-	@selftests/bench
+	@selftests/bench/run
 
 sim:
 	@$(MAKE) -C selftests/sim check
