@@ -8,6 +8,7 @@
 #	make check		all tests on 6.12, a core set on 6.1, the simulator
 #	make check-all		all tests on all kernels
 #	make bench		rove beside rdma_rxe and TCP: in a VM, and natively
+#	make grow		how cost grows with QPs, processes, MRs, CPUs, sizes; memory
 #	make sim		the simulator alone: no VM, no root
 #	make sim-cost		instructions of the engine, against the committed figures
 #	make clean
@@ -42,7 +43,7 @@ kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 
 libdir ?= $(shell d=$$(pkg-config --variable=libdir libibverbs 2>/dev/null); echo $${d:-/usr/lib})
 
-.PHONY: all setup modules provider install demo check check-all bench sim sim-cost clean selftests FORCE
+.PHONY: all setup modules provider install demo check check-all bench grow sim sim-cost clean selftests FORCE
 
 all: modules provider
 
@@ -94,6 +95,9 @@ check-all: setup
 
 bench: setup
 	@selftests/bench/run
+
+grow: setup
+	@selftests/grow/run
 
 sim:
 	@$(MAKE) -C selftests/sim check
