@@ -25,6 +25,9 @@
  */
 #define ROVE_READ_CHUNK		(1U << 14)
 
+/* Small messages that an acknowledgement is worth, while more follow. */
+#define ROVE_ACK_SPACING	16
+
 /* However much is lost, so many packets may be unacknowledged. */
 #define ROVE_MIN_CWND		16U
 

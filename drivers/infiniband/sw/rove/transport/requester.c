@@ -343,11 +343,17 @@ static bool start(struct rove_tqp *t, struct rove_swqe *w)
 }
 
 /* What is sent last should ask for an acknowledgement; is this last? */
-static bool want_ackreq(struct rove_tqp *t, u32 next, bool end_of_message)
+static bool want_ackreq(struct rove_tqp *t, const struct rove_swqe *w, u32 next,
+			bool end_of_message)
 {
 	struct rove_requester *req = &t->req;
+	s32 since = psn_diff(next, req->psn_ackreq);
 
-	if (psn_diff(next, req->psn_ackreq) >= (s32)(req->cwnd / 4))
+	if (since >= (s32)(req->cwnd / 4))
+		return true;
+	/* A completion that the program waits for. */
+	if (end_of_message && since >= ROVE_ACK_SPACING &&
+	    w->wqe.flags & ROVE_WR_SIGNALED)
 		return true;
 	if (end_of_message && req->rnr_probe)
 		return true;
@@ -414,7 +420,7 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	b = payload_burst(t, w, idx, min3(w->npkts - idx, (u32)room,
 					  rove_burst_pkts(t)));
 	next = psn_add(b.psn, b.npkts);
-	b.ackreq = want_ackreq(t, next, b.last);
+	b.ackreq = want_ackreq(t, w, next, b.last);
 	ret = rove_env_emit(t, &b);
 	if (!ret) {
 		req->budget -= rove_burst_cost(&b);
