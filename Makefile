@@ -55,7 +55,10 @@ setup:
 modules:
 	@test -n "$(kver)" -a -e $(kdir)/Makefile || { \
 		echo "no kernel headers for '$(or $(KDIR),$(KVER),$(running))': make setup, or name one with KVER= or KDIR=" >&2; exit 1; }
+	@# Two kernels may have one name: what was built for the other does not fit.
+	@[ "$$(cat $(bdir)/.kdir 2>/dev/null)" = "$(kdir)" ] || rm -rf $(bdir)
 	@mkdir -p $(bdir)
+	@echo $(kdir) > $(bdir)/.kdir
 	@find -L $(bdir) -type l -not -path '*/.*' -delete
 	@find Kbuild drivers include/uapi selftests/kmod \( -name '*.[chS]' -o -name Makefile -o -name Kbuild \) 2>/dev/null | \
 	while read -r f; do \

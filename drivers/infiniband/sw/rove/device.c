@@ -31,7 +31,8 @@ static int rove_query_device(struct ib_device *ibdev,
 			     struct ib_device_attr *attr,
 			     struct ib_udata *udata)
 {
-	if (udata->inlen)
+	/* ib_core has none when it asks for itself, since 7.3. */
+	if (udata && udata->inlen)
 		return -EINVAL;
 
 	*attr = (struct ib_device_attr) {

@@ -10,7 +10,8 @@
  *  - while posted work waits in the ring for the window, for credits or the
  *    like: the packet or timer that ends the wait looks at the ring;
  *  - while the look-again window is open.  It opens when posts come in a row
- *    without the program having waited for anything in between; a timer then
+ *    without the program having waited for anything in between, each too
+ *    small to be worth the call; a timer then
  *    looks at the ring, as the softirq that handles acknowledgements does anyway:
  *    as often as brings an eighth to a half of the ring each time.  When nothing was
  *    posted the wait doubles, so that a post after a pause waits no longer than
@@ -42,6 +43,8 @@
 #define WINDOW_SINGLES	2
 /* Posts in a row that open it. */
 #define WINDOW_POSTS	3
+/* Work requests posted together that are worth a wake-up call. */
+#define WINDOW_LIST	16
 
 static void set_need_wakeup(struct rove_qp *qp, struct rove_ring *ring, bool need)
 {
@@ -156,7 +159,10 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 		return;
 	}
 	if (qp->user && !db->open && qp->t.state == ROVE_TQP_RTS) {
-		db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
+		if (rove_ring_avail(&qp->sq) >= WINDOW_LIST)
+			db->in_row = 0;
+		else
+			db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
 		if (db->in_row >= WINDOW_POSTS && !qp->dead)
 			open_window(qp);
 	}
