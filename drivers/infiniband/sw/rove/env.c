@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * env.c - the kernel as the transport's environment: queues, completions,
- * timers, events (transport/env.h; data.c has the part that moves bytes)
+ * timers, events (transport/env.h; data.c has the part that moves bytes, crc.c the CRC)
  *
  * Called by the transport with the QP locked.
  */
-#include <linux/crc32.h>
 #include <linux/hrtimer.h>
 #include "defer.h"
 #include "doorbell.h"
@@ -134,11 +133,6 @@ void rove_env_defer_send(struct rove_tqp *t)
 
 	if (!qp->deferring)
 		rove_defer(qp);
-}
-
-u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
-{
-	return crc32_le(crc, buf, len);
 }
 
 void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)

@@ -4,6 +4,7 @@
  */
 #include <linux/module.h>
 #include <rdma/rdma_netlink.h>
+#include "crc.h"
 #include "defer.h"
 #include "link.h"
 #include "net.h"
@@ -13,9 +14,12 @@ static int __init rove_init(void)
 {
 	int err;
 
-	err = rove_defer_init();
+	err = rove_crc_init();
 	if (err)
 		return err;
+	err = rove_defer_init();
+	if (err)
+		goto err_crc;
 	err = rove_netns_init();
 	if (err)
 		goto err_defer;
@@ -28,6 +32,8 @@ err_netns:
 	rove_netns_exit();
 err_defer:
 	rove_defer_exit();
+err_crc:
+	rove_crc_exit();
 	return err;
 }
 
@@ -40,6 +46,7 @@ static void __exit rove_exit(void)
 	rove_defer_exit();
 	/* for structures that RCU still has to free */
 	rcu_barrier();
+	rove_crc_exit();
 }
 
 module_init(rove_init);
