@@ -173,11 +173,22 @@ static enum hrtimer_restart transport_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+/* The transport service of a type of QP; -1: there is none. */
+static int service_of(enum ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_RC:
+		return ROVE_SVC_RC;
+	default:
+		return -1;
+	}
+}
+
 static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
-	if (init->create_flags || init->srq || init->qp_type != IB_QPT_RC)
+	if (init->create_flags || init->srq || service_of(init->qp_type) < 0)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq)
 		return -EINVAL;
@@ -314,6 +325,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	rove_hrtimer_setup(&qp->timer, transport_timer, CLOCK_MONOTONIC,
 			   HRTIMER_MODE_ABS_SOFT);
 	rove_doorbell_init(qp);
+	qp->t.service = service_of(init->qp_type);
 	qp->t.sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->attr.path_mtu = IB_MTU_256;
 	qp->ip_id = get_random_u32();

@@ -22,6 +22,7 @@
 	X(RX_BAD_SOURCE,	"drop_wrong_source")		\
 	X(RX_BAD_PKEY,		"drop_wrong_pkey")		\
 	X(RX_BAD_STATE,		"drop_qp_state")		\
+	X(RX_BAD_SERVICE,	"drop_wrong_service")		\
 	X(RX_BACKLOG,		"drop_backlog_full")		\
 	X(RX_UNEXPECTED,	"drop_unexpected_response")	\
 	X(DUP_REQUEST,		"duplicate_request")		\

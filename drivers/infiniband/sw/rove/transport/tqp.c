@@ -114,6 +114,10 @@ bool rove_tqp_waits(const struct rove_tqp *t)
 
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
+	if (unlikely((pkt->opcode & ROVE_SVC_MASK) != t->service)) {
+		rove_env_count(t, ROVE_CNT_RX_BAD_SERVICE);
+		return;
+	}
 	if (pkt->op->flags & ROVE_OPF_REQUEST)
 		rove_resp_rx(t, pkt);
 	else

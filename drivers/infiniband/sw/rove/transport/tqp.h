@@ -243,6 +243,8 @@ struct rove_responder {
  * @dest_qpn: the peer's
  * @mtu: path MTU in bytes, 256 to 4096
  * @state: enum rove_tqp_state
+ * @service: enum rove_service, by the type of the QP; what another service's
+ *	packets say is not for it (9.6.1.1)
  * @access: remote rights the QP grants, enum rove_access
  * @retry_cnt: as set by modify_qp, 0 to 7
  * @rnr_retry: likewise; 7 means for ever
@@ -262,6 +264,7 @@ struct rove_tqp {
 	u32 dest_qpn;
 	u32 mtu;
 	enum rove_tqp_state state;
+	u8 service;
 	u32 access;
 	u8 retry_cnt;
 	u8 rnr_retry;
@@ -286,7 +289,7 @@ static inline struct rove_swqe *rove_swqe(const struct rove_requester *req, u32 
 /**
  * rove_tqp_reset() - the state of a new QP, or of one back in RESET
  * @t: the QP.  The buffers req.ring, resp.rwqe.sge, resp.res and resp.replies
- *	with their sizes, the limits max_*, @qpn and @sq_sig_all stay as the environment
+ *	with their sizes, the limits max_*, @qpn, @service and @sq_sig_all stay as the environment
  *	has set them; all else is cleared.
  *
  * The environment resets its queues' indices itself.
