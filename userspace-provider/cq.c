@@ -10,6 +10,9 @@
 ROVE_RESP(rove_cq_resp, ib_uverbs_ex_create_cq_resp, rove_create_cq_resp);
 ROVE_RESP(rove_resize_resp, ib_uverbs_resize_cq_resp, rove_create_cq_resp);
 
+#define TIMESTAMPS	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |		\
+			 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
 static int map_ring(struct rove_cq *cq, struct rove_ring *ring,
 		    const struct rove_ring_info *info)
 {
@@ -29,7 +32,8 @@ static struct rove_cq *create(struct ibv_context *context,
 		.channel = attr->channel,
 		.comp_vector = attr->comp_vector,
 		/* All that the kernel need know of how the CQ is polled. */
-		.wc_flags = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+		.wc_flags = attr->wc_flags & TIMESTAMPS ?
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP : 0,
 	};
 	struct rove_cq *cq;
 	int ret;
@@ -205,6 +209,14 @@ unlock:
 	rove_unlock(&cq->arm_lock);
 	rove_unlock(&cq->lock);
 	return ret;
+}
+
+/* Moderation: fewer events for many completions. */
+int rove_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
 /**

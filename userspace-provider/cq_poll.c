@@ -7,11 +7,13 @@
  * What stands in a CQE is handed out, never used to find anything.
  */
 #include <errno.h>
+#include <time.h>
 
 #include "rove.h"
 
 const uint64_t rove_cq_wc_flags = IBV_WC_STANDARD_FLAGS |
-				  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+				  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
 /*
  * At least @want CQEs that may be looked at, or all there are, or -1: the CQ
@@ -187,6 +189,24 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 	return cur(ibcq)->timestamp;
 }
 
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now = {};
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+/*
+ * The stamp is of the monotonic clock; what the wall clock is ahead of it now it
+ * was ahead then, unless somebody has set it in between.
+ */
+static uint64_t read_completion_wallclock(struct ibv_cq_ex *ibcq)
+{
+	return cur(ibcq)->timestamp - clock_ns(CLOCK_MONOTONIC) +
+	       clock_ns(CLOCK_REALTIME);
+}
+
 /* Ethernet has no LIDs, and service levels are not told apart on receipt. */
 static uint32_t read_slid(struct ibv_cq_ex *ibcq)
 {
@@ -229,4 +249,6 @@ void rove_cq_set_ex_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 		cq->read_dlid_path_bits = read_zero;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->read_completion_wallclock_ns = read_completion_wallclock;
 }

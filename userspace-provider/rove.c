@@ -94,6 +94,7 @@ static const struct verbs_context_ops rove_context_ops = {
 	.destroy_cq = rove_destroy_cq,
 	.destroy_qp = rove_destroy_qp,
 	.free_context = rove_free_context,
+	.modify_cq = rove_modify_cq,
 	.modify_qp = rove_modify_qp,
 	.poll_cq = rove_poll_cq,
 	.post_recv = rove_post_recv,

@@ -232,6 +232,7 @@ struct ibv_cq *rove_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *rove_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
 int rove_resize_cq(struct ibv_cq *ibcq, int cqe);
+int rove_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int rove_destroy_cq(struct ibv_cq *ibcq);
 int rove_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 void rove_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num);

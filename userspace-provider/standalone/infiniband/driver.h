@@ -50,6 +50,7 @@ ROVE_CMD(ibv_reg_mr, ib_uverbs_reg_mr);
 ROVE_CMD(ibv_rereg_mr, ib_uverbs_rereg_mr);
 ROVE_CMD(ibv_resize_cq, ib_uverbs_resize_cq);
 ROVE_CMD_EX(ibv_create_cq_ex, ib_uverbs_ex_create_cq);
+ROVE_CMD_EX(ibv_modify_cq, ib_uverbs_ex_modify_cq);
 
 /* Objects that begin with the public one. */
 struct verbs_mr {
@@ -151,7 +152,9 @@ struct verbs_context_ops {
 	int (*destroy_qp)(struct ibv_qp *qp);
 	void *gap35[4];
 	void (*free_context)(struct ibv_context *context);
-	void *gap40[7];
+	void *gap40[5];
+	int (*modify_cq)(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+	void *gap46[1];
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 	void *gap48[5];
 	int (*poll_cq)(struct ibv_cq *cq, int num, struct ibv_wc *wc);
@@ -229,6 +232,8 @@ int ibv_cmd_create_cq_ex(struct ibv_context *context,
 int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe,
 		      struct ibv_resize_cq *cmd, size_t cmd_size,
 		      struct ib_uverbs_resize_cq_resp *resp, size_t resp_size);
+int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
+		      struct ibv_modify_cq *cmd, size_t cmd_size);
 int ibv_cmd_destroy_cq(struct ibv_cq *cq);
 int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 			 struct ibv_qp_init_attr_ex *attr,
@@ -279,6 +284,7 @@ ROVE_SLOT(dealloc_pd, 26);
 ROVE_SLOT(destroy_cq, 31);
 ROVE_SLOT(destroy_qp, 34);
 ROVE_SLOT(free_context, 39);
+ROVE_SLOT(modify_cq, 45);
 ROVE_SLOT(modify_qp, 47);
 ROVE_SLOT(poll_cq, 53);
 ROVE_SLOT(query_device_ex, 58);

@@ -29,18 +29,47 @@ static u32 rove_cq_used(const struct rove_cq *cq)
 	return r->prod - smp_load_acquire(&r->hdr->cons);
 }
 
-/* Does the consumer want to know of what has just been added? */
-static bool rove_cq_wants_event(struct rove_cq *cq, bool solicited)
+static void rove_cq_disarm(struct rove_cq *cq)
+{
+	if (cq->user)
+		WRITE_ONCE(cq->ring.hdr->arm, ROVE_CQ_ARM_NONE);
+	else
+		cq->armed = ROVE_CQ_ARM_NONE;
+}
+
+/*
+ * Moderation: is the event to wait, for more completions or for its time?  A full
+ * ring waits for nothing.
+ */
+static bool rove_cq_hold_event(struct rove_cq *cq, u32 n)
+{
+	cq->held += n;
+	if ((cq->mod_count && cq->held >= cq->mod_count) ||
+	    rove_cq_used(cq) >= cq->ring.depth) {
+		cq->held = 0;
+		/* should it run already, it finds nothing held */
+		hrtimer_try_to_cancel(&cq->mod_timer);
+		return false;
+	}
+	if (cq->mod_period && !hrtimer_is_queued(&cq->mod_timer))
+		hrtimer_start(&cq->mod_timer,
+			      ns_to_ktime(cq->mod_period * NSEC_PER_USEC),
+			      HRTIMER_MODE_REL_SOFT);
+	return true;
+}
+
+/* Does the consumer want to know of the @n that have just been added? */
+static bool rove_cq_wants_event(struct rove_cq *cq, u32 n, bool solicited)
 {
 	u32 arm = cq->user ? READ_ONCE(cq->ring.hdr->arm) : cq->armed;
 
 	if (arm != ROVE_CQ_ARM_NEXT &&
 	    !(arm == ROVE_CQ_ARM_SOLICITED && solicited))
 		return false;
-	if (cq->user)
-		WRITE_ONCE(cq->ring.hdr->arm, ROVE_CQ_ARM_NONE);
-	else
-		cq->armed = ROVE_CQ_ARM_NONE;
+	if (unlikely(cq->mod_count | cq->mod_period) &&
+	    rove_cq_hold_event(cq, n))
+		return false;
+	rove_cq_disarm(cq);
 	return true;
 }
 
@@ -76,7 +105,7 @@ static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
 	 * @prod once more: one of the two sees what the other has written.
 	 */
 	smp_mb();
-	if (!rove_cq_wants_event(cq, solicited))
+	if (!rove_cq_wants_event(cq, n, solicited))
 		return 0;
 	cq->event_due = true;
 	return 1;
@@ -121,6 +150,27 @@ void rove_cq_notify(struct rove_cq *cq)
 	}
 	if (completion && ibcq->comp_handler)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
+/* The event that is being held back, if any, is due. */
+static void rove_cq_release_event(struct rove_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (cq->held) {
+		cq->held = 0;
+		rove_cq_disarm(cq);
+		cq->event_due = true;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	rove_cq_notify(cq);
+}
+
+static enum hrtimer_restart rove_cq_mod_timer(struct hrtimer *timer)
+{
+	rove_cq_release_event(container_of(timer, struct rove_cq, mod_timer));
+	return HRTIMER_NORESTART;
 }
 
 static int rove_cq_check_size(struct ib_device *ibdev, unsigned int cqe)
@@ -194,12 +244,43 @@ int rove_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	spin_lock_init(&cq->lock);
 	cq->user = udata;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+	rove_hrtimer_setup(&cq->mod_timer, rove_cq_mod_timer, CLOCK_MONOTONIC,
+			   HRTIMER_MODE_REL_SOFT);
 	ibcq->cqe = cq->ring.depth;
+	return 0;
+}
+
+/**
+ * rove_modify_cq() - ib_device_ops.modify_cq: moderation
+ * @ibcq: the CQ
+ * @count: send an event when so many completions have come; 0: whatever their
+ *	number
+ * @period: or so many microseconds after the first; 0: whatever the time.
+ *	Both 0: no moderation
+ *
+ * Context: may sleep.
+ * Return: 0.
+ */
+int rove_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct rove_cq *cq = to_rcq(ibcq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->mod_count = count;
+	cq->mod_period = period;
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	/* What waits, waits by rules that are no more. */
+	hrtimer_cancel(&cq->mod_timer);
+	rove_cq_release_event(cq);
 	return 0;
 }
 
 int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
+	/* Nobody adds to it any more, nor starts the timer. */
+	hrtimer_cancel(&to_rcq(ibcq)->mod_timer);
 	rove_ring_free(&to_rcq(ibcq)->ring);
 	rove_dev_uncharge(&to_rdev(ibcq->device)->num_cq);
 	return 0;

@@ -9,6 +9,7 @@
 #ifndef ROVE_CQ_H
 #define ROVE_CQ_H
 
+#include <linux/hrtimer.h>
 #include <rdma/ib_verbs.h>
 #include "compat.h"
 #include "ring.h"
@@ -26,6 +27,10 @@
  * @event_due: an event is owed; cleared by rove_cq_notify()
  * @overrun: a completion was lost for want of room; no more are added
  * @overrun_event: IB_EVENT_CQ_ERR is owed; cleared by rove_cq_notify()
+ * @mod_count: moderation: completions that an event waits for; 0: no number
+ * @mod_period: moderation: microseconds that an event waits; 0: no time
+ * @held: completions since an event began to wait; 0: none does
+ * @mod_timer: ends the wait after @mod_period
  */
 struct rove_cq {
 	struct ib_cq ibcq;
@@ -37,6 +42,10 @@ struct rove_cq {
 	bool event_due;
 	bool overrun;
 	bool overrun_event;
+	u16 mod_count;
+	u16 mod_period;
+	u32 held;
+	struct hrtimer mod_timer;
 };
 
 static inline struct rove_cq *to_rcq(struct ib_cq *ibcq)
@@ -82,6 +91,7 @@ int rove_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int rove_resize_cq(struct ib_cq *ibcq, rove_resize_arg cqe,
 		   struct ib_udata *udata);
+int rove_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int rove_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int rove_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 int rove_peek_cq(struct ib_cq *ibcq, int wc_cnt);

@@ -73,17 +73,19 @@ struct rove_ucontext {
 };
 
 /* Limits: what query_device tells, and what is enforced. */
-#define ROVE_MAX_QP		65536
-#define ROVE_MAX_CQ		65536
+#define ROVE_MAX_QP		1048576
+#define ROVE_MAX_CQ		1048576
 #define ROVE_MAX_MR		1048576
-#define ROVE_MAX_PD		65536
-#define ROVE_MAX_AH		65536
-#define ROVE_MAX_QP_WR		32768
+#define ROVE_MAX_PD		1048576
+#define ROVE_MAX_AH		1048576
+#define ROVE_MAX_QP_WR		1048576
 #define ROVE_MAX_SGE		32
 #define ROVE_MAX_INLINE		1024
 #define ROVE_MAX_CQE		(1U << 17)
 #define ROVE_MAX_MR_SIZE	(1ULL << 39)
 #define ROVE_GID_TBL_LEN	1024
+/* No OUI of anybody's; rdma_rxe says the same. */
+#define ROVE_VENDOR_ID		0xffffff
 
 /**
  * rove_dev_charge() - count an object against its limit

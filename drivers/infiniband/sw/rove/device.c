@@ -40,6 +40,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.sys_image_guid = ibdev->node_guid,
 		.max_mr_size = ROVE_MAX_MR_SIZE,
 		.page_size_cap = GENMASK_ULL(30, PAGE_SHIFT),
+		.vendor_id = ROVE_VENDOR_ID,
 		.max_qp = ROVE_MAX_QP,
 		.max_qp_wr = ROVE_MAX_QP_WR,
 		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
@@ -61,6 +62,8 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_pkeys = 1,
 		/* 4.096 us * 2^15 = 134 ms, when the machine is busy */
 		.local_ca_ack_delay = 15,
+		.cq_caps.max_cq_moderation_count = U16_MAX,
+		.cq_caps.max_cq_moderation_period = U16_MAX,
 		.timestamp_mask = U64_MAX,
 		.hca_core_clock = USEC_PER_SEC,	/* kHz: nanoseconds */
 	};
@@ -292,6 +295,7 @@ static const struct ib_device_ops rove_device_ops = {
 
 	.create_cq = rove_create_cq,
 	.rove_resize_op = rove_resize_cq,
+	.modify_cq = rove_modify_cq,
 	.destroy_cq = rove_destroy_cq,
 	.poll_cq = rove_poll_cq,
 	.peek_cq = rove_peek_cq,

@@ -225,7 +225,9 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 		t->req.stride = ALIGN(sizeof(struct rove_swqe) + room, 64);
 		t->req.ring = kvzalloc_node(array_size(t->req.depth,
 						       t->req.stride),
-					    GFP_KERNEL_ACCOUNT, NUMA_NO_NODE);
+					    GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
+					    __GFP_RETRY_MAYFAIL,
+					    NUMA_NO_NODE);
 		if (!t->req.ring)
 			return -ENOMEM;
 		cap->max_send_wr = qp->sq.depth;

@@ -50,8 +50,9 @@ int rove_ring_alloc(struct rove_ring *r, struct ib_ucontext *uctx, u32 depth,
 	mem = kzalloc(sizeof(*mem), GFP_KERNEL);
 	if (!mem)
 		return -ENOMEM;
+	/* More than there is gets ENOMEM; nobody is killed to make room. */
 	mem->vaddr = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
-			       __GFP_NOWARN);
+			       __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	if (!mem->vaddr) {
 		kfree(mem);
 		return -ENOMEM;

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * verbs.c - what a device tells of itself, and the smaller extended verbs:
+ * moderation, clocks, parent and thread domains, what is refused
+ *
+ *	verbs DEV-A GID-INDEX-A DEV-B GID-INDEX-B
+ *
+ * Plain libibverbs.  A sends to B.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define DEPTH	256
+
+struct end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *chan;
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	union ibv_gid gid;
+	int gid_index;
+	char buf[256];
+};
+
+static struct end a, b;
+static int count, failed;
+static bool good;
+
+#define CHECK(x) do {							\
+	if (!(x)) {							\
+		printf("# line %d: not so: %s (errno %d)\n", __LINE__, #x, errno); \
+		good = false;						\
+		return;							\
+	}								\
+} while (0)
+/* @x yields NULL and @err */
+#define FAILS(x, err) do {						\
+	errno = 0;							\
+	CHECK(!(x));							\
+	CHECK(errno == (err));						\
+} while (0)
+
+static void run(const char *name, void (*fn)(void))
+{
+	good = true;
+	fn();
+	if (!good)
+		failed++;
+	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
+	fflush(stdout);
+}
+
+static void die(const char *what)
+{
+	printf("Bail out! %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void open_end(struct end *e, const char *name, const char *gid)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr init = {
+		.cap = { DEPTH, DEPTH, 2, 2, 64 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct ibv_cq_init_attr_ex cq = {
+		.cqe = DEPTH,
+		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			e->ctx = ibv_open_device(list[i]);
+	if (!e->ctx)
+		die(name);
+	e->gid_index = atoi(gid);
+	if (ibv_query_gid(e->ctx, 1, e->gid_index, &e->gid))
+		die("query_gid");
+	e->pd = ibv_alloc_pd(e->ctx);
+	e->chan = ibv_create_comp_channel(e->ctx);
+	if (!e->pd || !e->chan)
+		die("alloc_pd");
+	e->mr = ibv_reg_mr(e->pd, e->buf, sizeof(e->buf), IBV_ACCESS_LOCAL_WRITE);
+	cq.channel = e->chan;
+	e->cq = ibv_create_cq_ex(e->ctx, &cq);
+	if (!e->cq)
+		die("create_cq_ex");
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(e->cq);
+	e->qp = ibv_create_qp(e->pd, &init);
+	if (!e->qp || !e->mr)
+		die("create_qp");
+}
+
+static void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_t qpn, int gid_index)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 1,
+		.max_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.timeout = 17,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = 1,
+			.grh = { .dgid = peer->gid, .sgid_index = gid_index, .hop_limit = 64 },
+		},
+	};
+
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			  IBV_QP_ACCESS_FLAGS))
+		die("INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+			  IBV_QP_MIN_RNR_TIMER))
+		die("RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
+		die("RTS");
+}
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* Completions taken from the CQ; -1: one of them failed */
+static int drain(struct end *e)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (ibv_poll_cq(ibv_cq_ex_to_cq(e->cq), 1, &wc) > 0) {
+		if (wc.status)
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+static bool wait_for(struct end *e, int n)
+{
+	uint64_t end = now(CLOCK_MONOTONIC) + 10000000000ULL;
+	int more, have = 0;
+
+	while (have < n && now(CLOCK_MONOTONIC) < end) {
+		more = drain(e);
+		if (more < 0)
+			return false;
+		have += more;
+		if (!more)
+			usleep(50);
+	}
+	return have == n;
+}
+
+/* One message; it has arrived, and its completion is in B's CQ, on return. */
+static bool message(void)
+{
+	struct ibv_sge to = { (uintptr_t)b.buf, 64, b.mr->lkey };
+	struct ibv_sge from = { (uintptr_t)a.buf, 64, a.mr->lkey };
+	struct ibv_recv_wr rwr = { .sg_list = &to, .num_sge = 1 }, *bad_r;
+	struct ibv_send_wr swr = {
+		.sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND,
+	}, *bad_s;
+
+	return !ibv_post_recv(b.qp, &rwr, &bad_r) && !ibv_post_send(a.qp, &swr, &bad_s) &&
+	       wait_for(&a, 1);
+}
+
+static bool event_within(int ms)
+{
+	struct pollfd p = { .fd = b.chan->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *ctx;
+
+	if (poll(&p, 1, ms) != 1 || ibv_get_cq_event(b.chan, &cq, &ctx))
+		return false;
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static int arm(void)
+{
+	return ibv_req_notify_cq(ibv_cq_ex_to_cq(b.cq), 0);
+}
+
+static int moderate(int n, int us)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = n, .cq_period = us },
+	};
+
+	return ibv_modify_cq(ibv_cq_ex_to_cq(b.cq), &attr);
+}
+
+/* Events for @n messages, when the program arms anew after each event. */
+static int events_for(int n)
+{
+	int i, events = 0;
+
+	if (arm())
+		return -1;
+	for (i = 0; i < n; i++) {
+		if (!message())
+			return -1;
+		/* an event that is due is under way: the first of all tells how long that takes */
+		if (event_within(i ? 30 : 3000)) {
+			events++;
+			if (arm())
+				return -1;
+		}
+	}
+	drain(&b);
+	return events;
+}
+
+static void t_count(void)
+{
+	int i;
+
+	CHECK(events_for(32) == 32);
+	CHECK(!moderate(8, 0));
+	CHECK(!arm());
+	for (i = 0; i < 7; i++)
+		CHECK(message());
+	CHECK(!event_within(100));
+	CHECK(message());
+	CHECK(event_within(3000));
+	CHECK(!event_within(50));	/* not armed: no second one */
+	CHECK(drain(&b) == 8);
+	CHECK(!moderate(0, 0));
+	CHECK(events_for(4) == 4);
+}
+
+static void t_fewer(void)
+{
+	int got;
+
+	CHECK(!moderate(8, 60000));
+	CHECK(!arm());
+	got = 0;
+	for (int i = 0; i < 32; i++) {
+		CHECK(message());
+		while (event_within(i % 8 == 7 ? 3000 : 0)) {
+			got++;
+			CHECK(!arm());
+			if (i % 8 == 7)
+				break;
+		}
+	}
+	drain(&b);
+	printf("# 32 messages, %d events\n", got);
+	CHECK(got >= 4 && got <= 16);
+	CHECK(!moderate(0, 0));
+}
+
+static void t_period(void)
+{
+	uint64_t begin, took;
+
+	CHECK(!moderate(1000, 50000));
+	CHECK(!arm());
+	begin = now(CLOCK_MONOTONIC);
+	CHECK(message() && message());
+	CHECK(event_within(3000));
+	took = now(CLOCK_MONOTONIC) - begin;
+	printf("# period 50 ms, event after %.1f ms\n", took / 1e6);
+	CHECK(took >= 50000000);
+	CHECK(drain(&b) == 2);
+
+	/* nothing for a CQ that is not armed */
+	CHECK(message());
+	CHECK(!event_within(120));
+	drain(&b);
+
+	/* what is held back comes when moderation ends */
+	CHECK(!moderate(1000, 0));
+	CHECK(!arm());
+	CHECK(message());
+	CHECK(!event_within(100));
+	CHECK(!moderate(0, 0));
+	CHECK(event_within(3000));
+	drain(&b);
+}
+
+/* A count that can never come does not hold the event of a full ring. */
+static void t_full(void)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = 65535 },
+	};
+	struct ibv_cq *cq = ibv_create_cq(b.ctx, 16, NULL, NULL, 0);
+
+	CHECK(cq);
+	CHECK(!ibv_modify_cq(cq, &attr));
+	attr.attr_mask = 1 << 5;
+	CHECK(ibv_modify_cq(cq, &attr) == EINVAL || ibv_modify_cq(cq, &attr) == EOPNOTSUPP);
+	CHECK(!ibv_destroy_cq(cq));
+
+	CHECK(!moderate(65535, 0));
+	CHECK(!arm());
+	for (int i = 0; i < DEPTH - 1; i++)
+		CHECK(message());
+	CHECK(!event_within(100));
+	CHECK(message());
+	CHECK(event_within(3000));
+	CHECK(drain(&b) == DEPTH);
+	CHECK(!moderate(0, 0));
+}
+
+static void t_clock(void)
+{
+	struct ibv_poll_cq_attr attr = {};
+	struct ibv_values_ex val = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	struct ibv_device_attr_ex dev;
+	uint64_t last = 0, last_wall = 0;
+	int i, n = 0, ret = ENOENT;
+
+	CHECK(!ibv_query_device_ex(b.ctx, NULL, &dev));
+	CHECK(dev.completion_timestamp_mask == UINT64_MAX && dev.hca_core_clock == 1000000);
+
+	for (i = 0; i < 20; i++) {
+		uint64_t raw0, raw1, wall0, wall1, ts, wall;
+
+		CHECK(!ibv_query_rt_values_ex(b.ctx, &val));
+		raw0 = val.raw_clock.tv_sec * 1000000000ULL + val.raw_clock.tv_nsec;
+		wall0 = now(CLOCK_REALTIME);
+		CHECK(message());
+		CHECK(!ibv_start_poll(b.cq, &attr));
+		CHECK(b.cq->status == IBV_WC_SUCCESS);
+		CHECK(ibv_wc_read_opcode(b.cq) == IBV_WC_RECV);
+		ts = ibv_wc_read_completion_ts(b.cq);
+		wall = ibv_wc_read_completion_wallclock_ns(b.cq);
+		ibv_end_poll(b.cq);
+		CHECK(!ibv_query_rt_values_ex(b.ctx, &val));
+		raw1 = val.raw_clock.tv_sec * 1000000000ULL + val.raw_clock.tv_nsec;
+		wall1 = now(CLOCK_REALTIME);
+		/* between post and poll, and never backwards */
+		CHECK(raw0 <= ts && ts <= raw1);
+		CHECK(ts > last);
+		/* two clocks are read one after the other: a little either way */
+		CHECK(wall + 1000000 >= wall0 && wall <= wall1 + 1000000);
+		CHECK(wall + 1000000 > last_wall);
+		last = ts;
+		last_wall = wall;
+	}
+
+	/* and within one session of polling */
+	for (i = 0; i < 5; i++)
+		CHECK(message());
+	for (ret = ibv_start_poll(b.cq, &attr); !ret; ret = ibv_next_poll(b.cq)) {
+		CHECK(ibv_wc_read_completion_ts(b.cq) > last);
+		last = ibv_wc_read_completion_ts(b.cq);
+		n++;
+	}
+	CHECK(ret == ENOENT && n == 5);
+	ibv_end_poll(b.cq);
+
+	val.comp_mask = 1 << 7;
+	CHECK(ibv_query_rt_values_ex(b.ctx, &val) == EINVAL);
+}
+
+/* A QP under a thread domain sends and receives like any; who uses what is kept. */
+static void t_domains(void)
+{
+	struct ibv_td_init_attr tdi = {}, tdx = { .comp_mask = 1 };
+	struct ibv_parent_domain_init_attr pdi = { .pd = a.pd };
+	struct ibv_qp_init_attr init = {
+		.cap = { 8, 8, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+	};
+	struct ibv_cq_init_attr_ex cqi = {
+		.cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+	};
+	struct ibv_sge sge = { (uintptr_t)a.buf, 64, a.mr->lkey };
+	struct ibv_send_wr swr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad_s;
+	struct ibv_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 }, *bad_r;
+	struct ibv_poll_cq_attr pa = {};
+	struct ibv_td *td;
+	struct ibv_pd *parent;
+	struct ibv_cq_ex *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	int n, ret;
+
+	FAILS(ibv_alloc_td(a.ctx, &tdx), EOPNOTSUPP);
+	td = ibv_alloc_td(a.ctx, &tdi);
+	CHECK(td);
+	pdi.td = td;
+	parent = ibv_alloc_parent_domain(a.ctx, &pdi);
+	CHECK(parent);
+	CHECK(ibv_dealloc_td(td) == EBUSY);
+	pdi.pd = NULL;
+	FAILS(ibv_alloc_parent_domain(a.ctx, &pdi), EINVAL);
+
+	cqi.parent_domain = a.pd;	/* no parent domain */
+	FAILS(ibv_create_cq_ex(a.ctx, &cqi), EINVAL);
+	cqi.parent_domain = parent;
+	cq = ibv_create_cq_ex(a.ctx, &cqi);
+	CHECK(cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = ibv_create_qp(parent, &init);
+	mr = ibv_reg_mr(parent, a.buf, sizeof(a.buf), IBV_ACCESS_LOCAL_WRITE);
+	CHECK(qp && mr);
+	connect_qp(qp, &a, qp->qp_num, a.gid_index);	/* to itself */
+	sge.lkey = mr->lkey;
+	CHECK(!ibv_post_recv(qp, &rwr, &bad_r) && !ibv_post_send(qp, &swr, &bad_s));
+	for (n = 0; n < 2; ) {
+		ret = ibv_start_poll(cq, &pa);
+		if (ret == ENOENT)
+			continue;
+		CHECK(!ret && cq->status == IBV_WC_SUCCESS);
+		n++;
+		ibv_end_poll(cq);
+	}
+	CHECK(!ibv_dereg_mr(mr) && !ibv_destroy_qp(qp));
+	CHECK(!ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	CHECK(!ibv_dealloc_pd(parent) && !ibv_dealloc_td(td));
+}
+
+/*
+ * Payload is placed by the kernel's memcpy(), which stores in whatever order is
+ * fast: to poll on data is no substitute for a completion.
+ */
+static void t_in_order(void)
+{
+	CHECK(ibv_query_qp_data_in_order(a.qp, IBV_WR_RDMA_WRITE, 0) == 0);
+	CHECK(ibv_query_qp_data_in_order(a.qp, IBV_WR_RDMA_READ, 0) == 0);
+	CHECK(ibv_query_qp_data_in_order(a.qp, IBV_WR_SEND, 0) == 0);
+}
+
+static void t_unsupported(void)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { 8, 8, 1, 1, 0 }, .qp_type = IBV_QPT_RAW_PACKET,
+		.send_cq = ibv_cq_ex_to_cq(a.cq), .recv_cq = ibv_cq_ex_to_cq(a.cq),
+	};
+	struct ibv_wq_init_attr wq = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 8, .max_sge = 1, .pd = a.pd,
+		.cq = ibv_cq_ex_to_cq(a.cq),
+	};
+	struct ibv_rwq_ind_table_init_attr rss = {};
+	struct ibv_counters_init_attr counters = {};
+	struct ibv_flow_attr flow = {
+		.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(flow), .port = 1,
+	};
+
+	FAILS(ibv_create_qp(a.pd, &init), EOPNOTSUPP);
+	FAILS(ibv_create_flow(a.qp, &flow), EOPNOTSUPP);
+	FAILS(ibv_create_wq(a.ctx, &wq), EOPNOTSUPP);
+	FAILS(ibv_create_rwq_ind_table(a.ctx, &rss), EOPNOTSUPP);
+	FAILS(ibv_create_counters(a.ctx, &counters), EOPNOTSUPP);
+	FAILS(ibv_create_cq(a.ctx, 8, NULL, NULL, 100000), EINVAL);
+}
+
+/* What is promised is granted, and one more is refused. */
+static void t_limits(void)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = ibv_cq_ex_to_cq(a.cq), .recv_cq = ibv_cq_ex_to_cq(a.cq),
+	};
+	struct ibv_device_attr_ex ex;
+	struct ibv_device_attr *dev = &ex.orig_attr;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	CHECK(!ibv_query_device_ex(a.ctx, NULL, &ex));
+
+	/* at least rdma_rxe's, as Linux 6.12 has them */
+	CHECK(dev->max_qp >= (1 << 20) - 16);
+	CHECK(dev->max_qp_wr >= 1 << 20);
+	CHECK(dev->max_sge >= 32 && dev->max_sge_rd >= 32);
+	CHECK(dev->max_cq >= 1 << 20 && dev->max_cqe >= 1 << 15);
+	CHECK(dev->max_pd >= 1 << 20 && dev->max_mr >= (1 << 19) - 1);
+	CHECK(dev->max_qp_rd_atom >= 128 && dev->max_qp_init_rd_atom >= 128);
+	CHECK(dev->max_res_rd_atom >= 0x3f000);
+	CHECK(dev->max_ah >= (1 << 15) - 1);
+
+	CHECK(dev->vendor_id && dev->phys_port_cnt == 1 && ex.phys_port_cnt_ex == 1);
+	CHECK(dev->atomic_cap != IBV_ATOMIC_NONE);
+	CHECK(dev->page_size_cap & sysconf(_SC_PAGESIZE));
+	CHECK(!ex.rss_caps.supported_qpts && !ex.max_wq_type_rq && !ex.raw_packet_caps);
+	CHECK(!ex.tm_caps.max_num_tags && !ex.tso_caps.max_tso);
+	CHECK(ex.cq_mod_caps.max_cq_count && ex.cq_mod_caps.max_cq_period);
+
+	cq = ibv_create_cq(a.ctx, dev->max_cqe, NULL, NULL, 0);
+	CHECK(cq && !ibv_destroy_cq(cq));
+	FAILS(ibv_create_cq(a.ctx, dev->max_cqe + 1, NULL, NULL, 0), EINVAL);
+
+	init.cap = (struct ibv_qp_cap) { dev->max_qp_wr, 1, 1, 1, 0 };
+	qp = ibv_create_qp(a.pd, &init);
+	CHECK(qp && init.cap.max_send_wr >= (uint32_t)dev->max_qp_wr && !ibv_destroy_qp(qp));
+	init.cap = (struct ibv_qp_cap) { 1, dev->max_qp_wr, 1, 1, 0 };
+	qp = ibv_create_qp(a.pd, &init);
+	CHECK(qp && !ibv_destroy_qp(qp));
+	init.cap = (struct ibv_qp_cap) { 1, 1, dev->max_sge, dev->max_sge, 0 };
+	qp = ibv_create_qp(a.pd, &init);
+	CHECK(qp && !ibv_destroy_qp(qp));
+	init.cap = (struct ibv_qp_cap) { dev->max_qp_wr + 1, 1, 1, 1, 0 };
+	FAILS(ibv_create_qp(a.pd, &init), EINVAL);
+	init.cap = (struct ibv_qp_cap) { 1, dev->max_qp_wr + 1, 1, 1, 0 };
+	FAILS(ibv_create_qp(a.pd, &init), EINVAL);
+	init.cap = (struct ibv_qp_cap) { 1, 1, dev->max_sge + 1, 1, 0 };
+	FAILS(ibv_create_qp(a.pd, &init), EINVAL);
+	init.cap = (struct ibv_qp_cap) { 1, 1, 1, dev->max_sge + 1, 0 };
+	FAILS(ibv_create_qp(a.pd, &init), EINVAL);
+	/* all at once is more than there is memory for: refused, and nobody harmed */
+	init.cap = (struct ibv_qp_cap) { dev->max_qp_wr, 1, dev->max_sge, 1, 1024 };
+	qp = ibv_create_qp(a.pd, &init);
+	CHECK(qp || errno == ENOMEM || errno == EINVAL);
+	CHECK(!qp || !ibv_destroy_qp(qp));
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 5)
+		return 2;
+	open_end(&a, argv[1], argv[2]);
+	open_end(&b, argv[3], argv[4]);
+	connect_qp(a.qp, &b, b.qp->qp_num, a.gid_index);
+	connect_qp(b.qp, &a, a.qp->qp_num, b.gid_index);
+
+	run("query_device_ex: limits at least rdma_rxe's, and kept", t_limits);
+	run("moderation by count: one event for eight messages", t_count);
+	run("moderation: 32 messages, fewer events", t_fewer);
+	run("moderation by time: the event comes then, and not before", t_period);
+	run("moderation: a full CQ waits for nothing", t_full);
+	run("completion timestamps: monotonic, between post and poll; wall clock", t_clock);
+	run("thread and parent domains", t_domains);
+	run("data in order: not promised", t_in_order);
+	run("raw packet QPs, flow steering, WQs, counters: EOPNOTSUPP", t_unsupported);
+	printf("1..%d\n", count);
+	return failed > 0;
+}
