@@ -318,3 +318,19 @@ rc_data() {
 	fi
 	return 0
 }
+
+# c_points NAME COMMAND...: the points of a program of ours, as points of this test
+c_points() {
+	local name=$1 line ended=; shift
+	"$@" > "$tmp/points"
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "${line#ok * - }" ;;
+		"not ok "*) not_ok "${line#not ok * - }" ;;
+		"1.."*) ended=1 ;;
+		*) echo "$line" ;;
+		esac
+	done < "$tmp/points"
+	[[ $ended ]] || not_ok "$name runs to its end"
+	return 0
+}

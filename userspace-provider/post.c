@@ -114,19 +114,6 @@ int rove_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	return ret;
 }
 
-static int fill_recv(struct rove_qp *qp, struct rove_recv_wqe *wqe,
-		     const struct ibv_recv_wr *wr)
-{
-	if (unlikely((unsigned int)wr->num_sge > qp->rq.max_sge))
-		return EINVAL;
-	wqe->wr_id = wr->wr_id;
-	wqe->num_sge = wr->num_sge;
-	if (wr->num_sge)
-		memcpy(wqe->sge, wr->sg_list,
-		       wr->num_sge * sizeof(*wr->sg_list));
-	return 0;
-}
-
 int rove_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr)
 {
@@ -144,15 +131,13 @@ int rove_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		if (unlikely(ibqp->state == IBV_QPS_RESET))
 			ret = EINVAL;
 		else if (unlikely(rove_wq_full(rq)))
-			ret = ENOMEM;
+			ret = ibqp->srq ? EINVAL : ENOMEM;
 		else
-			ret = fill_recv(qp, rove_ring_slot(&rq->ring, rq->prod),
-					wr);
+			ret = rove_fill_recv(rq, wr);
 		if (unlikely(ret)) {
 			*bad_wr = wr;
 			break;
 		}
-		rq->prod++;
 	}
 	if (likely(rq->prod != first))
 		wake = rove_ring_publish(&rq->ring, rq->prod);

@@ -6,6 +6,7 @@
  *   pd.c mr.c ah.c       protection and thread domains, regions, addresses
  *   cq.c cq_poll.c       completion queues: life cycle, polling
  *   qp.c                 queue pairs: life cycle
+ *   srq.c                shared receive queues
  *   post.c wr.c          ibv_post_*(), ibv_wr_*()
  *   ring.c ring.h        the memory shared with the kernel
  *   wakeup.c             the one system call of the data path
@@ -160,6 +161,16 @@ struct rove_qp {
 	int wr_err;
 };
 
+/**
+ * struct rove_srq - a shared receive queue
+ * @vsrq: what libibverbs knows of it
+ * @rq: the ring; @rq.ring changes under its lock
+ */
+struct rove_srq {
+	struct verbs_srq vsrq;
+	struct rove_wq rq;
+};
+
 static inline struct rove_context *to_rove_ctx(struct ibv_context *context)
 {
 	return container_of(context, struct rove_context, vctx.context);
@@ -188,6 +199,11 @@ static inline struct rove_qp *to_rove_qp(struct ibv_qp *qp)
 static inline struct rove_qp *to_rove_qp_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct rove_qp, vqp.qp_ex);
+}
+
+static inline struct rove_srq *to_rove_srq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct rove_srq, vsrq.srq);
 }
 
 /*
@@ -250,6 +266,17 @@ int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
 int rove_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
 int rove_destroy_qp(struct ibv_qp *ibqp);
+
+/* srq.c */
+struct ibv_srq *rove_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr);
+struct ibv_srq *rove_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
+int rove_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask);
+int rove_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int rove_destroy_srq(struct ibv_srq *ibsrq);
+int rove_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
 
 /* post.c */
 int rove_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,

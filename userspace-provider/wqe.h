@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Filling a slot of the send ring; shared by ibv_post_send() (post.c) and the
- * ibv_wr_*() builders (wr.c).  Nothing is read back from the slot for a
+ * Filling a slot of the send ring, shared by ibv_post_send() (post.c) and the
+ * ibv_wr_*() builders (wr.c), or of a receive ring.  Nothing is read back from the slot for a
  * decision that matters: another thread may be scribbling there.
  */
 #ifndef ROVE_WQE_H
 #define ROVE_WQE_H
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "rove.h"
@@ -80,6 +81,23 @@ static inline bool rove_wqe_add_inline(struct rove_send_wqe *wqe,
 		memcpy((char *)wqe->sge + *have, from, len);
 	*have += len;
 	return true;
+}
+
+/* The next slot of a receive ring, which has room. */
+static inline int rove_fill_recv(struct rove_wq *rq,
+				 const struct ibv_recv_wr *wr)
+{
+	struct rove_recv_wqe *wqe = rove_ring_slot(&rq->ring, rq->prod);
+
+	if (unlikely((unsigned int)wr->num_sge > rq->max_sge))
+		return EINVAL;
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = wr->num_sge;
+	if (wr->num_sge)
+		memcpy(wqe->sge, wr->sg_list,
+		       wr->num_sge * sizeof(*wr->sg_list));
+	rq->prod++;
+	return 0;
 }
 
 #endif /* ROVE_WQE_H */

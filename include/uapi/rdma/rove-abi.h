@@ -11,6 +11,7 @@
  *   ring        producer        consumer        slot
  *   send        program         kernel          struct rove_send_wqe
  *   receive     program         kernel          struct rove_recv_wqe
+ *   shared      program         kernel          struct rove_recv_wqe
  *   completion  kernel          program         struct rove_cqe
  *
  * The side that produces fills a slot and then stores @prod with release
@@ -50,6 +51,7 @@
  *	the store of @prod and the load of this flag).  For a send queue it
  *	means that nobody polls; for a receive queue, which nobody needs to
  *	poll, that the QP is in the error state and posts are to be flushed.
+ *	Never set for a shared receive queue.
  */
 enum rove_ring_flags {
 	ROVE_RING_NEED_WAKEUP	= 1 << 0,
@@ -275,7 +277,22 @@ struct rove_create_cq_resp {
 	struct rove_ring_info cq;
 };
 
-/* Driver part of the answer to CREATE_QP. */
+/* Driver part of the answers to CREATE_SRQ and CREATE_XSRQ. */
+struct rove_create_srq_resp {
+	struct rove_ring_info rq;
+};
+
+/**
+ * struct rove_modify_srq - driver part of MODIFY_SRQ, if the queue is resized
+ * @ring_info: address of a struct rove_ring_info: the command has no answer, so the
+ *	kernel writes there where the new ring is.  What was posted and not taken
+ *	stands at its beginning; its indices say how much that is.
+ */
+struct rove_modify_srq {
+	__aligned_u64 ring_info;
+};
+
+/* Driver part of the answer to CREATE_QP; with an SRQ there is no receive ring. */
 struct rove_create_qp_resp {
 	struct rove_ring_info sq;
 	struct rove_ring_info rq;

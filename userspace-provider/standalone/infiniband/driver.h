@@ -43,9 +43,12 @@
 ROVE_CMD(ibv_alloc_pd, ib_uverbs_alloc_pd);
 ROVE_CMD(ibv_create_qp, ib_uverbs_create_qp);
 ROVE_CMD(ibv_get_context, ib_uverbs_get_context);
+ROVE_CMD(ibv_create_xsrq, ib_uverbs_create_xsrq);
 ROVE_CMD(ibv_modify_qp, ib_uverbs_modify_qp);
+ROVE_CMD(ibv_modify_srq, ib_uverbs_modify_srq);
 ROVE_CMD(ibv_query_port, ib_uverbs_query_port);
 ROVE_CMD(ibv_query_qp, ib_uverbs_query_qp);
+ROVE_CMD(ibv_query_srq, ib_uverbs_query_srq);
 ROVE_CMD(ibv_reg_mr, ib_uverbs_reg_mr);
 ROVE_CMD(ibv_rereg_mr, ib_uverbs_rereg_mr);
 ROVE_CMD(ibv_resize_cq, ib_uverbs_resize_cq);
@@ -75,6 +78,14 @@ struct verbs_cq {
 		struct ibv_cq cq;
 		struct ibv_cq_ex cq_ex;
 	};
+};
+
+struct verbs_srq {
+	struct ibv_srq srq;
+	enum ibv_srq_type srq_type;
+	struct verbs_xrcd *xrcd;
+	struct ibv_cq *cq;
+	uint32_t srq_num;
 };
 
 /* How libibverbs finds out which devices are ours. */
@@ -141,7 +152,12 @@ struct verbs_context_ops {
 				    struct ibv_qp_init_attr *attr);
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *context,
 				       struct ibv_qp_init_attr_ex *attr);
-	void *gap21[5];
+	void *gap21[1];
+	struct ibv_srq *(*create_srq)(struct ibv_pd *pd,
+				      struct ibv_srq_init_attr *attr);
+	struct ibv_srq *(*create_srq_ex)(struct ibv_context *context,
+					 struct ibv_srq_init_attr_ex *attr);
+	void *gap24[2];
 	int (*dealloc_pd)(struct ibv_pd *pd);
 	int (*dealloc_td)(struct ibv_td *td);
 	int (*dereg_mr)(struct verbs_mr *mr);
@@ -150,19 +166,26 @@ struct verbs_context_ops {
 	int (*destroy_cq)(struct ibv_cq *cq);
 	void *gap32[2];
 	int (*destroy_qp)(struct ibv_qp *qp);
-	void *gap35[4];
+	void *gap35[1];
+	int (*destroy_srq)(struct ibv_srq *srq);
+	void *gap37[2];
 	void (*free_context)(struct ibv_context *context);
 	void *gap40[5];
 	int (*modify_cq)(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 	void *gap46[1];
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-	void *gap48[5];
+	void *gap48[1];
+	int (*modify_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+			  int mask);
+	void *gap50[3];
 	int (*poll_cq)(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad_wr);
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			 struct ibv_send_wr **bad_wr);
-	void *gap56[2];
+	void *gap56[1];
+	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			     struct ibv_recv_wr **bad_wr);
 	int (*query_device_ex)(struct ibv_context *context,
 			       const struct ibv_query_device_ex_input *input,
 			       struct ibv_device_attr_ex *attr, size_t size);
@@ -174,7 +197,8 @@ struct verbs_context_ops {
 	void *gap62[1];
 	int (*query_rt_values)(struct ibv_context *context,
 			       struct ibv_values_ex *values);
-	void *gap64[4];
+	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+	void *gap65[3];
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, int access);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
@@ -235,6 +259,16 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe,
 int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
 		      struct ibv_modify_cq *cmd, size_t cmd_size);
 int ibv_cmd_destroy_cq(struct ibv_cq *cq);
+int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr,
+			  struct ibv_create_xsrq *cmd, size_t cmd_size,
+			  struct ib_uverbs_create_srq_resp *resp,
+			  size_t resp_size);
+int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask,
+		       struct ibv_modify_srq *cmd, size_t cmd_size);
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		      struct ibv_query_srq *cmd, size_t cmd_size);
+int ibv_cmd_destroy_srq(struct ibv_srq *srq);
 int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 			 struct ibv_qp_init_attr_ex *attr,
 			 struct ibv_create_qp *cmd, size_t cmd_size,
@@ -280,16 +314,22 @@ ROVE_SLOT(alloc_parent_domain, 4);
 ROVE_SLOT(create_ah, 13);
 ROVE_SLOT(create_cq, 15);
 ROVE_SLOT(create_qp, 19);
+ROVE_SLOT(create_srq, 22);
+ROVE_SLOT(create_srq_ex, 23);
 ROVE_SLOT(dealloc_pd, 26);
 ROVE_SLOT(destroy_cq, 31);
 ROVE_SLOT(destroy_qp, 34);
+ROVE_SLOT(destroy_srq, 36);
 ROVE_SLOT(free_context, 39);
 ROVE_SLOT(modify_cq, 45);
 ROVE_SLOT(modify_qp, 47);
+ROVE_SLOT(modify_srq, 49);
 ROVE_SLOT(poll_cq, 53);
+ROVE_SLOT(post_srq_recv, 57);
 ROVE_SLOT(query_device_ex, 58);
 ROVE_SLOT(query_port, 60);
 ROVE_SLOT(query_rt_values, 63);
+ROVE_SLOT(query_srq, 64);
 ROVE_SLOT(reg_mr, 68);
 ROVE_SLOT(resize_cq, 71);
 #undef ROVE_SLOT

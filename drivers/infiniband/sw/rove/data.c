@@ -13,19 +13,24 @@
 #include "data.h"
 #include "mr.h"
 #include "qp.h"
+#include "srq.h"
 #include "transport/env.h"
 
 /* The region for an access, or NULL; good until the next call. */
-static struct rove_mr *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
-			    int access)
+static struct rove_mr *hold_in(struct rove_qp *qp, struct ib_pd *pd, u32 key,
+			       u64 va, u64 len, int access)
 {
-	struct ib_pd *pd = qp->ibqp.pd;
-
 	if (qp->mr && rove_mr_allows(qp->mr, pd, key, va, len, access))
 		return qp->mr;
 	rove_data_release(qp);
 	qp->mr = rove_mr_get(qp->rdev, pd, key, va, len, access);
 	return qp->mr;
+}
+
+static struct rove_mr *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
+			    int access)
+{
+	return hold_in(qp, qp->ibqp.pd, key, va, len, access);
 }
 
 void rove_data_release(struct rove_qp *qp)
@@ -143,8 +148,9 @@ int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
 	return 0;
 }
 
-/* A place in a list of SGEs. */
+/* A place in a list of SGEs, and the domain of their keys. */
 struct target {
+	struct ib_pd *pd;
 	const struct rove_sge *sge;
 	u32 left;
 	u32 offset;
@@ -169,7 +175,8 @@ static int scatter(struct rove_qp *qp, struct target *to, const void *data,
 		}
 		n = min(len, to->sge->length - to->offset);
 		va = to->sge->addr + to->offset;
-		mr = hold(qp, to->sge->lkey, va, n, IB_ACCESS_LOCAL_WRITE);
+		mr = hold_in(qp, to->pd, to->sge->lkey, va, n,
+			     IB_ACCESS_LOCAL_WRITE);
 		if (!mr)
 			return -EFAULT;
 		copy_in(mr, va, data, n);
@@ -184,12 +191,20 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 		     u32 num_sge, u32 offset, const struct rove_pkt *pkt,
 		     const void *data, u32 len)
 {
-	struct target to = { .sge = sge, .left = num_sge, .offset = offset };
 	struct rove_qp *qp = tqp_to_rqp(t);
+	struct target to = {
+		.pd = qp->ibqp.pd,
+		.sge = sge,
+		.left = num_sge,
+		.offset = offset,
+	};
 	const struct rove_payload *pl;
 	int ret = 0;
 	u32 i;
 
+	/* An SRQ may be of another domain than the QP. */
+	if (unlikely(qp->srq) && sge == t->resp.rwqe.sge)
+		to.pd = qp->srq->ibsrq.pd;
 	if (data)
 		return scatter(qp, &to, data, len);
 	pl = pkt->buf;

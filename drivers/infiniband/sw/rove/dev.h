@@ -34,6 +34,7 @@ struct rove_net;
  * @num_mr: likewise
  * @num_pd: likewise
  * @num_ah: likewise
+ * @num_srq: likewise
  * @stats: per-CPU counters
  * @dying: no new QP; set before tear-down flushes the old ones, and cleared
  *	when the ib_device comes back in another namespace (link.c)
@@ -55,6 +56,7 @@ struct rove_dev {
 	atomic_t num_mr;
 	atomic_t num_pd;
 	atomic_t num_ah;
+	atomic_t num_srq;
 	struct rove_stats __percpu *stats;
 	bool dying;
 };
@@ -78,6 +80,8 @@ struct rove_ucontext {
 #define ROVE_MAX_MR		1048576
 #define ROVE_MAX_PD		1048576
 #define ROVE_MAX_AH		1048576
+#define ROVE_MAX_SRQ		1048576
+#define ROVE_MAX_SRQ_WR		1048576
 #define ROVE_MAX_QP_WR		1048576
 #define ROVE_MAX_SGE		32
 #define ROVE_MAX_INLINE		1024

@@ -19,6 +19,7 @@
 #include "netns.h"
 #include "qp.h"
 #include "ring.h"
+#include "srq.h"
 #include "stats.h"
 #include "transport/wire.h"
 
@@ -45,6 +46,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_qp_wr = ROVE_MAX_QP_WR,
 		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
 				    IB_DEVICE_SYS_IMAGE_GUID |
+				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_PORT_ACTIVE_EVENT,
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG,
 		.max_send_sge = ROVE_MAX_SGE,
@@ -59,6 +61,9 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_res_rd_atom = ROVE_MAX_RD_ATOMIC * ROVE_MAX_QP,
 		.atomic_cap = IB_ATOMIC_HCA,
 		.max_ah = ROVE_MAX_AH,
+		.max_srq = ROVE_MAX_SRQ,
+		.max_srq_wr = ROVE_MAX_SRQ_WR,
+		.max_srq_sge = ROVE_MAX_SGE,
 		.max_pkeys = 1,
 		/* 4.096 us * 2^15 = 134 ms, when the machine is busy */
 		.local_ca_ack_delay = 15,
@@ -312,12 +317,19 @@ static const struct ib_device_ops rove_device_ops = {
 	.post_send = rove_post_send,
 	.post_recv = rove_post_recv,
 
+	.create_srq = rove_create_srq,
+	.modify_srq = rove_modify_srq,
+	.query_srq = rove_query_srq,
+	.destroy_srq = rove_destroy_srq,
+	.post_srq_recv = rove_post_srq_recv,
+
 	.dealloc_driver = rove_dealloc_driver,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, rove_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, rove_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, rove_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, rove_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, rove_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, rove_ucontext, ibuc),
 };
 

@@ -10,6 +10,7 @@
 #include "doorbell.h"
 #include "net.h"
 #include "qp.h"
+#include "srq.h"
 #include "transport/env.h"
 
 int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
@@ -45,31 +46,27 @@ void rove_env_sq_release(struct rove_tqp *t, u32 n)
 
 int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
 {
-	struct rove_ring *r = &tqp_to_rqp(t)->rq;
-	int n = r->depth ? rove_ring_avail(r) : 0;
-	const struct rove_recv_wqe *slot;
-	u32 i;
+	struct rove_qp *qp = tqp_to_rqp(t);
+	struct rove_ring *r = &qp->rq;
+	int n;
 
+	if (unlikely(!r->depth))
+		return qp->srq ? rove_srq_fetch(qp->srq, w) : 0;
+	n = rove_ring_avail(r);
 	if (n <= 0)
 		return n;
-	slot = rove_ring_slot(r, r->cons++);
-	w->wr_id = READ_ONCE(slot->wr_id);
-	w->num_sge = READ_ONCE(slot->num_sge);
-	w->length = 0;
-	if (likely(w->num_sge <= t->max_sge_recv)) {
-		memcpy(w->sge, slot->sge, w->num_sge * sizeof(*w->sge));
-		for (i = 0; i < w->num_sge; i++)
-			w->length += w->sge[i].length;
-	}
-	smp_store_release(&r->hdr->cons, r->cons);
+	rove_take_recv(r, w, t->max_sge_recv);
 	return 1;
 }
 
 u32 rove_env_rq_credits(struct rove_tqp *t)
 {
-	struct rove_ring *r = &tqp_to_rqp(t)->rq;
+	struct rove_qp *qp = tqp_to_rqp(t);
 
-	return r->depth ? max(rove_ring_avail(r), 0) : 0;
+	if (unlikely(!qp->rq.depth))
+		/* Others may take what this one would tell of (9.7.7.2.5). */
+		return qp->srq ? ROVE_NO_CREDITS : 0;
+	return max(rove_ring_avail(&qp->rq), 0);
 }
 
 /**

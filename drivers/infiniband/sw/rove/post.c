@@ -161,14 +161,42 @@ int rove_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return ret;
 }
 
+int rove_post_recvs(struct rove_ring *r, spinlock_t *lock, u32 max_sge,
+		    const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad_wr)
+{
+	unsigned long flags;
+	int ret = 0;
+	u32 prod;
+
+	spin_lock_irqsave(lock, flags);
+	prod = r->hdr->prod;
+	for (; wr; wr = wr->next) {
+		struct rove_recv_wqe *wqe;
+
+		if (ring_full(r, prod))
+			ret = -ENOMEM;
+		else if (wr->num_sge < 0 || wr->num_sge > max_sge)
+			ret = -EINVAL;
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+		wqe = rove_ring_slot(r, prod++);
+		wqe->wr_id = wr->wr_id;
+		wqe->num_sge = wr->num_sge;
+		put_sges(wqe->sge, wr->sg_list, wr->num_sge);
+	}
+	smp_store_release(&r->hdr->prod, prod);
+	spin_unlock_irqrestore(lock, flags);
+	return ret;
+}
+
 int rove_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr)
 {
 	struct rove_qp *qp = to_rqp(ibqp);
-	struct rove_ring *r = &qp->rq;
-	unsigned long flags;
-	int ret = 0;
-	u32 prod;
+	int ret;
 
 	if (qp->user) {
 		if (wr) {
@@ -182,30 +210,12 @@ int rove_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	if (!r->depth) {
+	if (!qp->rq.depth) {
 		*bad_wr = wr;
-		return -ENOMEM;
+		return ibqp->srq ? -EINVAL : -ENOMEM;
 	}
-	spin_lock_irqsave(&qp->rq_post_lock, flags);
-	prod = r->hdr->prod;
-	for (; wr; wr = wr->next) {
-		struct rove_recv_wqe *wqe;
-
-		if (ring_full(r, prod))
-			ret = -ENOMEM;
-		else if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_recv_sge)
-			ret = -EINVAL;
-		if (ret) {
-			*bad_wr = wr;
-			break;
-		}
-		wqe = rove_ring_slot(r, prod++);
-		wqe->wr_id = wr->wr_id;
-		wqe->num_sge = wr->num_sge;
-		put_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	}
-	smp_store_release(&r->hdr->prod, prod);
-	spin_unlock_irqrestore(&qp->rq_post_lock, flags);
+	ret = rove_post_recvs(&qp->rq, &qp->rq_post_lock, qp->cap.max_recv_sge,
+			      wr, bad_wr);
 	/* Nobody waits for a receive to be posted but the flush of a dead QP. */
 	if (READ_ONCE(qp->t.state) == ROVE_TQP_ERR)
 		kick(qp);

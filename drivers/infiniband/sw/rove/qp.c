@@ -17,6 +17,7 @@
 #include "doorbell.h"
 #include "net.h"
 #include "qp.h"
+#include "srq.h"
 #include "transport/env.h"
 
 /* QPNs 0 and 1 are the special QPs'. */
@@ -100,6 +101,7 @@ static void send_events(struct work_struct *work)
 		[ROVE_EVENT_QP_ACCESS_ERR] = IB_EVENT_QP_ACCESS_ERR,
 		[ROVE_EVENT_COMM_EST] = IB_EVENT_COMM_EST,
 		[ROVE_EVENT_SQ_DRAINED] = IB_EVENT_SQ_DRAINED,
+		[ROVE_EVENT_LAST_WQE] = IB_EVENT_QP_LAST_WQE_REACHED,
 	};
 	struct rove_qp *qp = container_of(work, struct rove_qp, event_work);
 	int i;
@@ -188,9 +190,11 @@ static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
-	if (init->create_flags || init->srq || service_of(init->qp_type) < 0)
+	if (init->create_flags || service_of(init->qp_type) < 0)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC)
 		return -EINVAL;
 	if (cap->max_send_wr > ROVE_MAX_QP_WR ||
 	    cap->max_recv_wr > ROVE_MAX_QP_WR ||
@@ -235,6 +239,10 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 		if (cap->max_inline_data > ROVE_MAX_INLINE)
 			cap->max_inline_data = ROVE_MAX_INLINE;
 	}
+	if (qp->srq) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = qp->srq->max_sge;
+	}
 	if (cap->max_recv_wr) {
 		ret = rove_ring_alloc(&qp->rq, uctx, cap->max_recv_wr,
 				      sizeof(struct rove_recv_wqe) +
@@ -242,12 +250,14 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 				      uctx ? &resp->rq : NULL);
 		if (ret)
 			return ret;
+		cap->max_recv_wr = qp->rq.depth;
+	}
+	if (cap->max_recv_wr || qp->srq) {
 		t->resp.rwqe.sge = kcalloc(max(cap->max_recv_sge, 1U),
 					   sizeof(struct rove_sge),
 					   GFP_KERNEL_ACCOUNT);
 		if (!t->resp.rwqe.sge)
 			return -ENOMEM;
-		cap->max_recv_wr = qp->rq.depth;
 	}
 	t->max_sge_send = cap->max_send_sge;
 	t->max_sge_recv = cap->max_recv_sge;
@@ -328,6 +338,8 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			   HRTIMER_MODE_ABS_SOFT);
 	rove_doorbell_init(qp);
 	qp->t.service = service_of(init->qp_type);
+	qp->srq = init->srq ? to_rsrq(init->srq) : NULL;
+	qp->t.srq = init->srq;
 	qp->t.sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->attr.path_mtu = IB_MTU_256;
 	qp->ip_id = get_random_u32();

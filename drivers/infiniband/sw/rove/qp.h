@@ -32,6 +32,7 @@
 
 struct rove_flow;
 struct rove_mr;
+struct rove_srq;
 
 /* Bits of &rove_qp.deferred: what rove_qp_unlock() has to do. */
 enum rove_qp_deferred {
@@ -78,6 +79,7 @@ struct rove_doorbell {
  * @deferred: enum rove_qp_deferred bits; guarded by @lock
  * @sq: send ring; @sq.cons guarded by @lock
  * @rq: receive ring; likewise
+ * @srq: takes the place of @rq; or NULL
  * @sq_post_lock: kernel consumers' posts to @sq; may be taken in hard interrupts
  * @rq_post_lock: likewise for @rq
  * @user: the rings belong to a program
@@ -120,6 +122,7 @@ struct rove_qp {
 	unsigned long deferred;
 	struct rove_ring sq;
 	struct rove_ring rq;
+	struct rove_srq *srq;
 	spinlock_t sq_post_lock;
 	spinlock_t rq_post_lock;
 	bool user;

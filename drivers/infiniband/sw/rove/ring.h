@@ -94,4 +94,19 @@ static inline int rove_ring_avail(const struct rove_ring *r)
 	return likely(n <= r->depth) ? (int)n : -EINVAL;
 }
 
+/**
+ * rove_post_recvs() - add a kernel consumer's work requests to a receive ring
+ * @r: the ring; it is not mapped
+ * @lock: guards its producer's end
+ * @max_sge: SGEs that one may have
+ * @wr: the list
+ * @bad_wr: the first that was not added, if any
+ *
+ * Context: any.
+ * Return: 0, -ENOMEM: the ring is full; -EINVAL: too many SGEs.
+ */
+int rove_post_recvs(struct rove_ring *r, spinlock_t *lock, u32 max_sge,
+		    const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad_wr);
+
 #endif /* ROVE_RING_H */

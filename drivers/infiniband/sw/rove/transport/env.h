@@ -38,6 +38,8 @@ void rove_env_sq_release(struct rove_tqp *t, u32 n);
  * @w: filled in, with at most @t->max_sge_recv SGEs, copied; none when
  *	@w->num_sge says that there are more
  *
+ * Of a shared queue, other QPs take too.
+ *
  * Return: 1; 0 when the queue is empty; -EINVAL when its producer index is
  * impossible.
  */

@@ -603,7 +603,8 @@ void rove_resp_flush(struct rove_tqp *t)
 	u32 i;
 
 	complete_recv(t, ROVE_WC_WR_FLUSH_ERR, NULL);
-	for (i = 0; i < ROVE_FLUSH_MAX; i++) {
+	/* What is posted to a shared queue is the others'. */
+	for (i = 0; !t->srq && i < ROVE_FLUSH_MAX; i++) {
 		if (rove_env_rq_fetch(t, &resp->rwqe) <= 0)
 			break;
 		resp->have_rwqe = true;

@@ -92,6 +92,8 @@ void rove_tqp_error(struct rove_tqp *t)
 	t->state = ROVE_TQP_ERR;
 	rove_env_state_changed(t);
 	rove_tqp_flush(t);
+	if (t->srq)
+		rove_env_event(t, ROVE_EVENT_LAST_WQE);
 }
 
 void rove_tqp_flush(struct rove_tqp *t)

@@ -38,6 +38,7 @@ enum rove_tqp_event {
 	ROVE_EVENT_QP_ACCESS_ERR,
 	ROVE_EVENT_COMM_EST,
 	ROVE_EVENT_SQ_DRAINED,
+	ROVE_EVENT_LAST_WQE,
 	ROVE_EVENT_MAX,
 };
 
@@ -254,6 +255,7 @@ struct rove_responder {
  * @max_sge_send: most SGEs of a send work request
  * @max_sge_recv: most SGEs of a receive work request
  * @max_inline: most inline bytes
+ * @srq: receive work requests come from a queue that other QPs use, too
  * @sq_sig_all: every send completes with an entry
  * @timer: deadline last given to rove_env_arm_timer()
  * @req: sending half
@@ -274,6 +276,7 @@ struct rove_tqp {
 	u32 max_sge_send;
 	u32 max_sge_recv;
 	u32 max_inline;
+	bool srq;
 	bool sq_sig_all;
 	u64 timer;
 	struct rove_requester req;
@@ -289,8 +292,8 @@ static inline struct rove_swqe *rove_swqe(const struct rove_requester *req, u32 
 /**
  * rove_tqp_reset() - the state of a new QP, or of one back in RESET
  * @t: the QP.  The buffers req.ring, resp.rwqe.sge, resp.res and resp.replies
- *	with their sizes, the limits max_*, @qpn, @service and @sq_sig_all stay as the environment
- *	has set them; all else is cleared.
+ *	with their sizes, the limits max_*, @qpn, @service, @srq and @sq_sig_all stay as
+ *	the environment has set them; all else is cleared.
  *
  * The environment resets its queues' indices itself.
  */
@@ -331,7 +334,8 @@ void rove_tqp_resume(struct rove_tqp *t, u64 now);
  * @t: the QP
  *
  * Every work request that is not complete, sent or not, completes with
- * IB_WC_WR_FLUSH_ERR (10.3.1.6).  Later posts: rove_tqp_flush().
+ * IB_WC_WR_FLUSH_ERR (10.3.1.6).  Later posts: rove_tqp_flush().  Of a shared
+ * receive queue only what the QP has taken: ROVE_EVENT_LAST_WQE says that it is done.
  */
 void rove_tqp_error(struct rove_tqp *t);
 

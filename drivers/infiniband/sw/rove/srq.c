@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * srq.c - shared receive queues: create, modify, query, destroy, post, take
+ */
+#include <linux/uaccess.h>
+#include <rdma/uverbs_ioctl.h>
+#include "dev.h"
+#include "srq.h"
+
+static void send_events(struct work_struct *work)
+{
+	static const enum ib_event_type types[] = {
+		[ROVE_SRQ_LIMIT_REACHED] = IB_EVENT_SRQ_LIMIT_REACHED,
+		[ROVE_SRQ_ERR] = IB_EVENT_SRQ_ERR,
+	};
+	struct rove_srq *srq = container_of(work, struct rove_srq, event_work);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		struct ib_event ev = {
+			.device = srq->ibsrq.device,
+			.element.srq = &srq->ibsrq,
+			.event = types[i],
+		};
+
+		if (test_and_clear_bit(i, &srq->events) &&
+		    srq->ibsrq.event_handler)
+			srq->ibsrq.event_handler(&ev, srq->ibsrq.srq_context);
+	}
+}
+
+static void event_due(struct rove_srq *srq, enum rove_srq_event event)
+{
+	set_bit(event, &srq->events);
+	queue_work(system_wq, &srq->event_work);
+}
+
+/* @n work requests are left; the limit is disarmed when it tells.  SRQ locked. */
+static void check_limit(struct rove_srq *srq, u32 n)
+{
+	if (likely(n >= srq->limit))
+		return;
+	srq->limit = 0;
+	event_due(srq, ROVE_SRQ_LIMIT_REACHED);
+}
+
+int rove_srq_fetch(struct rove_srq *srq, struct rove_rwqe *w)
+{
+	int n;
+
+	spin_lock(&srq->lock);
+	n = srq->broken ? -EINVAL : rove_ring_avail(&srq->ring);
+	if (likely(n > 0)) {
+		rove_take_recv(&srq->ring, w, srq->max_sge);
+		check_limit(srq, n - 1);
+		n = 1;
+	} else if (n < 0 && !srq->broken) {
+		srq->broken = true;
+		event_due(srq, ROVE_SRQ_ERR);
+	}
+	spin_unlock(&srq->lock);
+	return n;
+}
+
+static int check_size(struct ib_device *ibdev, u32 max_wr, u32 max_sge)
+{
+	if (max_wr && max_wr <= ROVE_MAX_SRQ_WR && max_sge <= ROVE_MAX_SGE)
+		return 0;
+	ibdev_warn_ratelimited(ibdev, "SRQ of %u WRs (1 to %u), %u SGEs (at most %u)\n",
+			       max_wr, ROVE_MAX_SRQ_WR, max_sge, ROVE_MAX_SGE);
+	return -EINVAL;
+}
+
+static int alloc_ring(struct rove_ring *r, u32 max_wr, u32 max_sge,
+		      struct ib_udata *udata, struct rove_ring_info *info)
+{
+	struct rove_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct rove_ucontext, ibuc);
+
+	return rove_ring_alloc(r, udata ? &uctx->ibuc : NULL, max_wr,
+			       sizeof(struct rove_recv_wqe) +
+			       max_sge * sizeof(struct rove_sge), info);
+}
+
+/* Errors: -EOPNOTSUPP: type; -EINVAL: size; -ENOMEM; -EFAULT. */
+int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct rove_dev *rdev = to_rdev(ibsrq->device);
+	struct rove_srq *srq = to_rsrq(ibsrq);
+	struct rove_create_srq_resp resp = {};
+	int ret;
+
+	if (init->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	ret = check_size(ibsrq->device, init->attr.max_wr, init->attr.max_sge);
+	if (ret)
+		return ret;
+	if (udata && udata->outlen < sizeof(resp))
+		return -EINVAL;
+	ret = rove_dev_charge(&rdev->num_srq, ROVE_MAX_SRQ);
+	if (ret)
+		return ret;
+
+	spin_lock_init(&srq->lock);
+	spin_lock_init(&srq->post_lock);
+	INIT_WORK(&srq->event_work, send_events);
+	srq->user = udata;
+	srq->max_sge = init->attr.max_sge;
+	ret = alloc_ring(&srq->ring, init->attr.max_wr, srq->max_sge, udata,
+			 &resp.rq);
+	if (ret)
+		goto err_charge;
+	if (udata) {
+		ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
+		if (ret)
+			goto err_ring;
+	}
+	init->attr.max_wr = srq->ring.depth;
+	return 0;
+
+err_ring:
+	rove_ring_free(&srq->ring);
+err_charge:
+	rove_dev_uncharge(&rdev->num_srq);
+	return ret;
+}
+
+/* ib_core knows that no QP uses it. */
+int rove_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct rove_srq *srq = to_rsrq(ibsrq);
+
+	cancel_work_sync(&srq->event_work);
+	rove_ring_free(&srq->ring);
+	rove_dev_uncharge(&to_rdev(ibsrq->device)->num_srq);
+	return 0;
+}
+
+/*
+ * Move what nobody has taken yet to the front of @to, which becomes the SRQ's
+ * ring; @to becomes the old one.  SRQ locked, posts too.
+ */
+static int switch_ring(struct rove_srq *srq, struct rove_ring *to)
+{
+	struct rove_ring *from = &srq->ring;
+	int i, n = rove_ring_avail(from);
+
+	if (n < 0 || n > to->depth || srq->limit > to->depth)
+		return -EINVAL;
+	/* A slot that is being written to is copied as it is, and judged later. */
+	for (i = 0; i < n; i++)
+		memcpy(rove_ring_slot(to, i),
+		       rove_ring_slot(from, from->cons + i), from->stride);
+	/* The program reads it once the command has returned. */
+	smp_store_release(&to->hdr->prod, n);
+	swap(*from, *to);
+	return 0;
+}
+
+/*
+ * Tell a program of the ring that it gets: the command has no answer, but says where
+ * one is wanted.
+ */
+static int tell_ring(struct ib_udata *udata, const struct rove_ring_info *info)
+{
+	struct rove_modify_srq cmd;
+	int ret;
+
+	if (udata->inlen < sizeof(cmd))
+		return -EINVAL;
+	ret = ib_copy_from_udata(&cmd, udata, sizeof(cmd));
+	if (ret)
+		return ret;
+	return copy_to_user(u64_to_user_ptr(cmd.ring_info), info,
+			    sizeof(*info)) ? -EFAULT : 0;
+}
+
+/* The old ring is untouched until nothing can fail any more (hazards 8 and 9). */
+static int resize(struct rove_srq *srq, u32 max_wr, struct ib_udata *udata)
+{
+	struct rove_ring_info info = {};
+	struct rove_ring ring = {};
+	int ret;
+
+	ret = check_size(srq->ibsrq.device, max_wr, srq->max_sge);
+	if (ret)
+		return ret;
+	ret = alloc_ring(&ring, max_wr, srq->max_sge, udata, &info);
+	if (ret)
+		return ret;
+	if (udata)
+		ret = tell_ring(udata, &info);
+	if (!ret) {
+		spin_lock_bh(&srq->lock);
+		spin_lock_irq(&srq->post_lock);
+		ret = switch_ring(srq, &ring);
+		spin_unlock_irq(&srq->post_lock);
+		spin_unlock_bh(&srq->lock);
+	}
+	rove_ring_free(&ring);
+	return ret;
+}
+
+static int set_limit(struct rove_srq *srq, u32 limit)
+{
+	int ret = -EINVAL;
+
+	spin_lock_bh(&srq->lock);
+	if (limit <= srq->ring.depth) {
+		ret = 0;
+		srq->limit = limit;
+		/* Were there no work request left, nobody would take one. */
+		check_limit(srq, max(rove_ring_avail(&srq->ring), 0));
+	}
+	spin_unlock_bh(&srq->lock);
+	return ret;
+}
+
+/* Errors: -EINVAL: size or limit, or more are posted than would fit; -ENOMEM; -EFAULT. */
+int rove_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		    enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct rove_srq *srq = to_rsrq(ibsrq);
+	int ret = 0;
+
+	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
+		return -EINVAL;
+	/* Nothing is changed if one of the two is wrong. */
+	if ((mask & IB_SRQ_LIMIT && mask & IB_SRQ_MAX_WR) &&
+	    attr->srq_limit > attr->max_wr)
+		return -EINVAL;
+	if (mask & IB_SRQ_MAX_WR)
+		ret = resize(srq, attr->max_wr, udata);
+	if (!ret && mask & IB_SRQ_LIMIT)
+		ret = set_limit(srq, attr->srq_limit);
+	return ret;
+}
+
+int rove_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct rove_srq *srq = to_rsrq(ibsrq);
+
+	spin_lock_bh(&srq->lock);
+	attr->max_wr = srq->ring.depth;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = srq->limit;
+	spin_unlock_bh(&srq->lock);
+	return 0;
+}
+
+/* A kernel consumer's; a program posts to the ring alone. */
+int rove_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr)
+{
+	struct rove_srq *srq = to_rsrq(ibsrq);
+
+	if (srq->user) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+	return rove_post_recvs(&srq->ring, &srq->post_lock, srq->max_sge, wr,
+			       bad_wr);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * srq.h - shared receive queues
+ *
+ * A ring like a QP's receive ring, that several QPs take work requests from.
+ * Posting is the same too: a program writes to the ring and makes no system call.
+ *
+ * Locks: a QP's, then the SRQ's, then @post_lock.
+ *
+ * Lifetime: ib_core keeps an SRQ for as long as a QP uses it.
+ */
+#ifndef ROVE_SRQ_H
+#define ROVE_SRQ_H
+
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include "ring.h"
+#include "transport/tqp.h"
+
+/**
+ * struct rove_srq - a shared receive queue
+ * @ibsrq: what ib_core sees
+ * @lock: guards all below; softirqs off
+ * @ring: receive ring; the kernel consumes
+ * @post_lock: kernel consumers' posts to @ring, and what it is replaced by; they post
+ *	in hard interrupts, too
+ * @max_sge: of a work request; constant
+ * @user: the ring belongs to a program; constant
+ * @limit: an event is wanted once there are fewer work requests; 0: none is
+ * @broken: its producer index was impossible once: nothing is taken any more
+ * @events: bits of enum rove_srq_event that are due; atomic
+ * @event_work: tells the consumer of them; it may sleep
+ */
+struct rove_srq {
+	struct ib_srq ibsrq;
+	spinlock_t lock;
+	struct rove_ring ring;
+	spinlock_t post_lock;
+	u32 max_sge;
+	bool user;
+	u32 limit;
+	bool broken;
+	unsigned long events;
+	struct work_struct event_work;
+};
+
+/* Bits of &rove_srq.events */
+enum rove_srq_event {
+	ROVE_SRQ_LIMIT_REACHED,
+	ROVE_SRQ_ERR,
+};
+
+static inline struct rove_srq *to_rsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct rove_srq, ibsrq);
+}
+
+/**
+ * rove_take_recv() - copy the next receive work request out of a ring
+ * @r: not empty; its lock is held
+ * @w: filled in as rove_env_rq_fetch() says
+ * @max_sge: that the ring's slots and @w->sge have room for
+ */
+static inline void rove_take_recv(struct rove_ring *r, struct rove_rwqe *w,
+				  u32 max_sge)
+{
+	const struct rove_recv_wqe *slot = rove_ring_slot(r, r->cons++);
+	u32 i;
+
+	/* The program may be writing: each byte is read once. */
+	w->wr_id = READ_ONCE(slot->wr_id);
+	w->num_sge = READ_ONCE(slot->num_sge);
+	w->length = 0;
+	if (likely(w->num_sge <= max_sge)) {
+		memcpy(w->sge, slot->sge, w->num_sge * sizeof(*w->sge));
+		for (i = 0; i < w->num_sge; i++)
+			w->length += w->sge[i].length;
+	}
+	smp_store_release(&r->hdr->cons, r->cons);
+}
+
+/**
+ * rove_srq_fetch() - take the next work request for a QP
+ * @srq: the SRQ
+ * @w: filled in; @w->sge has room for @srq->max_sge
+ *
+ * Context: the QP is locked.
+ * Return: as rove_env_rq_fetch().
+ */
+int rove_srq_fetch(struct rove_srq *srq, struct rove_rwqe *w);
+
+/* ib_device_ops; all but post_srq_recv may sleep */
+int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		    struct ib_udata *udata);
+int rove_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		    enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int rove_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int rove_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int rove_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
+
+#endif /* ROVE_SRQ_H */
