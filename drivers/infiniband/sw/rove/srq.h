@@ -76,6 +76,7 @@ static inline void rove_take_recv(struct rove_ring *r, struct rove_rwqe *w,
 		for (i = 0; i < w->num_sge; i++)
 			w->length += w->sge[i].length;
 	}
+	/* The program may use the slot again once it sees this. */
 	smp_store_release(&r->hdr->cons, r->cons);
 }
 
