@@ -929,6 +929,458 @@ static bool destroy_busy(void)
 	return true;
 }
 
+/* --- fast registration ---------------------------------------------------------- */
+
+#define FR_PAGES	16
+#define FR_BYTES	(FR_PAGES * PAGE_SIZE)
+
+/* A region over b->dst, its pages in reverse order; the first and last not whole. */
+struct fastreg {
+	struct ib_mr *mr;
+	struct scatterlist sg[FR_PAGES];
+};
+
+static u8 *fr_byte(u32 i)
+{
+	i += 100;
+	return b->dst + (FR_PAGES - 1 - i / PAGE_SIZE) * PAGE_SIZE + i % PAGE_SIZE;
+}
+
+#define FR_LEN		(FR_BYTES - 300)
+
+/* Map the pages and give the region a new key. */
+static bool fr_map(struct fastreg *f)
+{
+	int i, n;
+
+	sg_init_table(f->sg, FR_PAGES);
+	for (i = 0; i < FR_PAGES; i++)
+		sg_set_buf(&f->sg[i], b->dst + (FR_PAGES - 1 - i) * PAGE_SIZE,
+			   PAGE_SIZE);
+	f->sg[0].offset += 100;
+	f->sg[0].length -= 100;
+	f->sg[FR_PAGES - 1].length -= 200;
+	n = ib_dma_map_sg(b->dev, f->sg, FR_PAGES, DMA_BIDIRECTIONAL);
+	if (n == FR_PAGES)
+		n = ib_map_mr_sg(f->mr, f->sg, n, NULL, PAGE_SIZE);
+	ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
+	if (n == FR_PAGES && f->mr->length == FR_LEN)
+		return true;
+	pr_info("# %d pages mapped, %llu bytes\n", n, f->mr->length);
+	return false;
+}
+
+static void fr_wr(struct ib_reg_wr *wr, struct fastreg *f, struct op *op,
+		  int flags)
+{
+	op->seq = -1;
+	*wr = (struct ib_reg_wr) {
+		.wr = {
+			.wr_cqe = &op->cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = flags,
+		},
+		.mr = f->mr,
+		.key = f->mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+			  IB_ACCESS_REMOTE_WRITE,
+	};
+}
+
+static void inv_wr(struct ib_send_wr *wr, u32 key, struct op *op, int flags)
+{
+	op->seq = -1;
+	*wr = (struct ib_send_wr) {
+		.wr_cqe = &op->cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.send_flags = flags,
+		.ex.invalidate_rkey = key,
+	};
+}
+
+static bool fr_register(struct fastreg *f)
+{
+	int sends = b->sends;
+	struct ib_reg_wr wr;
+
+	if (!fr_map(f))
+		return false;
+	fr_wr(&wr, f, &b->send[0], IB_SEND_SIGNALED);
+	return !ib_post_send(b->qp, &wr.wr, NULL) &&
+	       wait_done(&b->sends, sends + 1) &&
+	       is_wc(&b->send[0], IB_WC_SUCCESS, IB_WC_REG_MR, b);
+}
+
+/* One RDMA by a to the region of b; its status, or -1. */
+static int fr_rdma(struct fastreg *f, u32 key, enum ib_wr_opcode opcode,
+		   u32 off, u32 len)
+{
+	struct ib_sge sge = {
+		.addr = dma(a, opcode == IB_WR_RDMA_READ ? a->dst : a->src),
+		.length = len,
+		.lkey = a->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &a->send[0].cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = f->mr->iova + off,
+		.rkey = key,
+	};
+	int sends = a->sends;
+
+	a->send[0].seq = -1;
+	if (ib_post_send(a->qp, &wr.wr, NULL) || !wait_done(&a->sends, sends + 1))
+		return -1;
+	return a->send[0].wc.status;
+}
+
+/* WRITE all of it, READ it back. */
+static bool fr_use(struct fastreg *f)
+{
+	u32 i;
+
+	fill(a->src, FR_LEN, ++seed);
+	memset(a->dst, GUARD, BUF_SIZE);
+	if (fr_rdma(f, f->mr->rkey, IB_WR_RDMA_WRITE, 0, FR_LEN))
+		return false;
+	for (i = 0; i < FR_LEN; i++) {
+		if (*fr_byte(i) != pattern(i, seed)) {
+			pr_info("# byte %u of the region is %#x\n", i, *fr_byte(i));
+			return false;
+		}
+	}
+	return !fr_rdma(f, f->mr->rkey, IB_WR_RDMA_READ, 0, FR_LEN) &&
+	       check(a->dst, FR_LEN, seed);
+}
+
+static bool fr_open(struct fastreg *f, bool ipv6, struct ib_device *da,
+		    struct ib_device *db)
+{
+	if (!pair_open(da, db, ipv6))
+		return false;
+	f->mr = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, FR_PAGES);
+	if (!IS_ERR(f->mr))
+		return true;
+	pr_info("# alloc_mr: %ld\n", PTR_ERR(f->mr));
+	pair_close();
+	return false;
+}
+
+static bool fr_close(struct fastreg *f)
+{
+	int err = ib_dereg_mr(f->mr);
+
+	pair_close();
+	return !err;
+}
+
+/* Registered, used, invalidated, and again with another key. */
+static bool fr_cycle(struct fastreg *f)
+{
+	struct ib_send_wr inv;
+	int i, sends;
+
+	for (i = 0; i < 3; i++) {
+		if (!fr_register(f) || !fr_use(f))
+			return false;
+		sends = b->sends;
+		inv_wr(&inv, f->mr->rkey, &b->send[0], IB_SEND_SIGNALED);
+		if (ib_post_send(b->qp, &inv, NULL) ||
+		    !wait_done(&b->sends, sends + 1) ||
+		    !is_wc(&b->send[0], IB_WC_SUCCESS, IB_WC_LOCAL_INV, b))
+			return false;
+	}
+	return true;
+}
+
+/* The peer invalidates it, with its last word on what it did there. */
+static bool fr_remote_inv(struct fastreg *f)
+{
+	struct ib_send_wr wr;
+	int i, sends, recvs;
+
+	for (i = 0; i < 3; i++) {
+		if (!fr_register(f) || !fr_use(f))
+			return false;
+		sends = a->sends;
+		recvs = b->recvs;
+		wr = (struct ib_send_wr) {
+			.wr_cqe = &a->send[0].cqe,
+			.opcode = IB_WR_SEND_WITH_INV,
+			.send_flags = IB_SEND_SIGNALED,
+			.ex.invalidate_rkey = f->mr->rkey,
+		};
+		a->send[0].seq = -1;
+		if (post_recv(b, &b->recv[0], b->dst, 8, 1) ||
+		    ib_post_send(a->qp, &wr, NULL) ||
+		    !wait_done(&b->recvs, recvs + 1) ||
+		    !wait_done(&a->sends, sends + 1) ||
+		    !is_wc(&a->send[0], IB_WC_SUCCESS, IB_WC_SEND, a) ||
+		    !is_wc(&b->recv[0], IB_WC_SUCCESS, IB_WC_RECV, b))
+			return false;
+		if (!(b->recv[0].wc.wc_flags & IB_WC_WITH_INVALIDATE) ||
+		    b->recv[0].wc.ex.invalidate_rkey != f->mr->rkey)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What a storage protocol posts for each request: invalidate, register, tell
+ * the peer the key; fenced, and none signalled but the last (hazard 51).
+ */
+static bool fr_chain(struct fastreg *f)
+{
+	int i, sends = b->sends, recvs = a->recvs;
+	struct ib_send_wr inv, send;
+	struct ib_reg_wr reg;
+	u32 old;
+
+	if (!fr_register(f))
+		return false;
+	for (i = 0; i < 50; i++) {
+		struct ib_sge sge = {
+			.addr = dma(b, b->src),
+			.length = 64,
+			.lkey = b->pd->local_dma_lkey,
+		};
+		int flags = i & 1 ? IB_SEND_FENCE : 0;
+
+		old = f->mr->rkey;
+		sends = b->sends;
+		/* a READ under way, which the fence waits for */
+		if (post_send(b, &b->send[3], IB_WR_RDMA_READ, b->src, 5000, 1,
+			      0, a->src))
+			return false;
+		/* the old mapping may be in use until it is invalid */
+		inv_wr(&inv, old, &b->send[1], flags);
+		if (ib_post_send(b->qp, &inv, NULL))
+			return false;
+		if (!wait_done(&b->sends, sends + 1))
+			return false;
+		sends = b->sends;
+		if (i % 5 == 0) {
+			/* its completion is not asked for: see it done */
+			inv_wr(&inv, old, &b->send[1], IB_SEND_SIGNALED);
+			if (ib_post_send(b->qp, &inv, NULL) ||
+			    !wait_done(&b->sends, sends + 1))
+				return false;
+			sends = b->sends;
+		}
+		if (!fr_map(f))
+			return false;
+		send = (struct ib_send_wr) {
+			.wr_cqe = &b->send[2].cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IB_WR_SEND,
+			.send_flags = IB_SEND_SIGNALED | flags,
+		};
+		b->send[2].seq = -1;
+		fr_wr(&reg, f, &b->send[0], flags);
+		reg.wr.next = &send;
+		if (post_recv(a, &a->recv[0], a->dst, 64, 1) ||
+		    ib_post_send(b->qp, &reg.wr, NULL) ||
+		    !wait_done(&a->recvs, ++recvs))
+			return false;
+		/* the key holds as soon as the peer hears of it */
+		if (fr_rdma(f, f->mr->rkey, IB_WR_RDMA_WRITE, 1, 3000) ||
+		    !wait_done(&b->sends, sends + 1) ||
+		    !is_wc(&b->send[2], IB_WC_SUCCESS, IB_WC_SEND, b))
+			return false;
+	}
+	return true;
+}
+
+/* Its memory may be sent from and received to with its local key. */
+static bool fr_local(struct fastreg *f)
+{
+	int sends = a->sends, recvs = b->recvs;
+	struct ib_recv_wr wr;
+	struct ib_sge sge;
+	u32 i;
+
+	if (!fr_register(f))
+		return false;
+	sge = (struct ib_sge) {
+		.addr = f->mr->iova + 5000,
+		.length = 20000,
+		.lkey = f->mr->lkey,
+	};
+	wr = (struct ib_recv_wr) {
+		.wr_cqe = &b->recv[0].cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	b->recv[0].seq = -1;
+	fill(a->src, 20000, ++seed);
+	if (ib_post_recv(b->qp, &wr, NULL) ||
+	    post_send(a, &a->send[0], IB_WR_SEND, a->src, 20000, 1, 0, NULL) ||
+	    !wait_done(&b->recvs, recvs + 1) || !wait_done(&a->sends, sends + 1) ||
+	    !is_wc(&b->recv[0], IB_WC_SUCCESS, IB_WC_RECV, b))
+		return false;
+	for (i = 0; i < 20000; i++)
+		if (*fr_byte(5000 + i) != pattern(i, seed))
+			return false;
+	return true;
+}
+
+/* What must fail, each on a connection of its own. */
+enum fr_wrong {
+	FR_INVALIDATED,		/* a key after LOCAL_INV */
+	FR_OLD_KEY,		/* the key of the registration before */
+	FR_BEYOND,		/* one byte behind its end */
+	FR_OPEN,		/* REG_MR of what is registered */
+	FR_INV_OTHER,		/* LOCAL_INV with other low bits */
+	FR_INV_DMA,		/* LOCAL_INV of what is no fast registration */
+	FR_REMOTE_DMA,		/* the peer's invalidate of such */
+	FR_REMOTE_TWICE,	/* the peer's invalidate of what is invalid */
+	FR_WRONG_MAX,
+};
+
+static bool fr_wrong_local(struct fastreg *f, enum fr_wrong what)
+{
+	int sends = b->sends;
+	struct ib_send_wr inv;
+	struct ib_reg_wr reg;
+	int err;
+
+	if (what == FR_OPEN) {
+		fr_wr(&reg, f, &b->send[0], 0);
+		err = ib_post_send(b->qp, &reg.wr, NULL);
+	} else {
+		inv_wr(&inv, what == FR_INV_OTHER ? f->mr->rkey ^ 1 : b->mr->rkey,
+		       &b->send[0], 0);
+		err = ib_post_send(b->qp, &inv, NULL);
+	}
+	return !err && wait_done(&b->sends, sends + 1) &&
+	       is_wc(&b->send[0], IB_WC_MW_BIND_ERR, 0, b) &&
+	       qp_state_is(b, IB_QPS_ERR);
+}
+
+static bool fr_wrong_remote(struct fastreg *f, u32 key, int times)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe = &a->send[0].cqe,
+		.opcode = IB_WR_SEND_WITH_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = key,
+	};
+	int sends;
+
+	for (; times; times--) {
+		sends = a->sends;
+		a->send[0].seq = -1;
+		if (post_recv(b, &b->recv[0], b->dst, 8, 1) ||
+		    ib_post_send(a->qp, &wr, NULL) ||
+		    !wait_done(&a->sends, sends + 1))
+			return false;
+	}
+	return is_wc(&a->send[0], IB_WC_REM_INV_REQ_ERR, 0, a) &&
+	       wait_event_bit(b, IB_EVENT_QP_REQ_ERR);
+}
+
+static bool fr_wrong(struct fastreg *f, enum fr_wrong what)
+{
+	u32 key, len = 100, off = 0;
+	struct ib_send_wr inv;
+	int sends;
+
+	if (!fr_register(f))
+		return false;
+	key = f->mr->rkey;
+	switch (what) {
+	case FR_OPEN:
+	case FR_INV_OTHER:
+	case FR_INV_DMA:
+		return fr_wrong_local(f, what);
+	case FR_REMOTE_DMA:
+		return fr_wrong_remote(f, b->mr->rkey, 1);
+	case FR_REMOTE_TWICE:
+		return fr_wrong_remote(f, key, 2);
+	case FR_BEYOND:
+		off = FR_LEN - 99;
+		break;
+	default:
+		sends = b->sends;
+		inv_wr(&inv, key, &b->send[0], IB_SEND_SIGNALED);
+		if (ib_post_send(b->qp, &inv, NULL) ||
+		    !wait_done(&b->sends, sends + 1))
+			return false;
+		if (what == FR_OLD_KEY && !fr_register(f))
+			return false;
+	}
+	return fr_rdma(f, key, IB_WR_RDMA_WRITE, off, len) ==
+	       IB_WC_REM_ACCESS_ERR;
+}
+
+/* The verbs' own checks. */
+static bool fr_refused(struct fastreg *f)
+{
+	u32 most = b->dev->attrs.max_fast_reg_page_list_len;
+	struct ib_reg_wr reg;
+	struct ib_mr *mr;
+
+	mr = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, most);
+	if (IS_ERR(mr) || ib_dereg_mr(mr))
+		return false;
+	mr = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, most + 1);
+	if (PTR_ERR_OR_ZERO(mr) != -EINVAL)
+		return false;
+	mr = ib_alloc_mr(b->pd, IB_MR_TYPE_SG_GAPS, 4);
+	if (PTR_ERR_OR_ZERO(mr) != -EOPNOTSUPP)
+		return false;
+	if (!(b->dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
+	    !fr_map(f))
+		return false;
+	/* another region's key; rights that no region may have */
+	fr_wr(&reg, f, &b->send[0], 0);
+	reg.key ^= 0x100;
+	if (!ib_post_send(b->qp, &reg.wr, NULL))
+		return false;
+	fr_wr(&reg, f, &b->send[0], 0);
+	reg.access = IB_ACCESS_REMOTE_WRITE;
+	return ib_post_send(b->qp, &reg.wr, NULL);
+}
+
+static void fastregs(struct ib_device *da, struct ib_device *db, bool ipv6)
+{
+	static const char *const name[] = {
+		[FR_INVALIDATED] = "an invalidated key",
+		[FR_OLD_KEY] = "the key of the registration before",
+		[FR_BEYOND] = "one byte behind a registration",
+		[FR_OPEN] = "REG_MR of what is registered",
+		[FR_INV_OTHER] = "LOCAL_INV with other low bits of the key",
+		[FR_INV_DMA] = "LOCAL_INV of another sort of region",
+		[FR_REMOTE_DMA] = "remote invalidate of another sort of region",
+		[FR_REMOTE_TWICE] = "remote invalidate of what is invalid",
+	};
+	bool (*const tests[])(struct fastreg *f) = {
+		fr_cycle, fr_remote_inv, fr_chain, fr_local, fr_refused,
+	};
+	static const char *const test_name[] = {
+		"register, use, LOCAL_INV, again",
+		"register, use, SEND with Invalidate, again",
+		"LOCAL_INV, REG_MR, SEND, fenced and unsignalled",
+		"a registration's local key",
+		"what ib_alloc_mr and REG_MR refuse",
+	};
+	struct fastreg f;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tests); i++)
+		point(fr_open(&f, ipv6, da, db) && tests[i](&f) & fr_close(&f),
+		      test_name[i]);
+	for (i = 0; i < FR_WRONG_MAX; i++)
+		point(fr_open(&f, ipv6, da, db) && fr_wrong(&f, i) & fr_close(&f),
+		      name[i]);
+}
+
 static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 {
 	if (!pair_open(da, db, ipv6)) {
@@ -969,12 +1421,24 @@ static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 	}
 	point(destroy_busy(), "destroyed while busy");
 	pair_close();
+
+	fastregs(da, db, ipv6);
 }
 
 /* --- as a client of the RDMA core ------------------------------------------------ */
 
+static struct ib_device *dev_found[2];
+static bool looking = true;
+
+/* Called for each device that there is when the client registers. */
 static int ktest_add(struct ib_device *dev)
 {
+	if (looking && !strcmp(dev_name(&dev->dev), dev_a) &&
+	    ib_device_try_get(dev))
+		dev_found[0] = dev;
+	if (looking && !strcmp(dev_name(&dev->dev), dev_b) &&
+	    ib_device_try_get(dev))
+		dev_found[1] = dev;
 	return 0;
 }
 
@@ -1031,8 +1495,9 @@ static int __init ktest_init(void)
 	err = ib_register_client(&client);
 	if (err)
 		return err;
-	da = ib_device_get_by_name(dev_a, RDMA_DRIVER_UNKNOWN);
-	db = ib_device_get_by_name(dev_b, RDMA_DRIVER_UNKNOWN);
+	looking = false;
+	da = dev_found[0];
+	db = dev_found[1];
 	if (da && db) {
 		for (i = 0; i < ARRAY_SIZE(contexts); i++) {
 			poll_ctx = contexts[i];

@@ -182,9 +182,14 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 	return -EFAULT;
 }
 
-int rove_env_invalidate(struct rove_tqp *t, u32 key, bool remote)
+int rove_env_invalidate(struct rove_tqp *t, u32 key)
 {
 	return -EINVAL;
+}
+
+u32 rove_env_local(struct rove_tqp *t, const struct rove_send_wqe *wqe)
+{
+	return ROVE_WC_LOC_QP_OP_ERR;
 }
 
 void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)

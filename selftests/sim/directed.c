@@ -157,6 +157,7 @@ static void start(u32 mtu)
 		rove_tqp_start_requester(t, i ? 5000 : 100);
 		qp[i]->on_cqe = on_cqe;
 		qp[i]->on_packet = on_packet;
+		qp[i]->on_local = NULL;
 		memset(qp[i]->event, 0, sizeof(qp[i]->event));
 	}
 	sends = 0;
@@ -493,6 +494,113 @@ static void no_resources(void)
 	expect_flush(1, 2);
 	CHECK(b->event[ROVE_EVENT_QP_REQ_ERR] == 1 && b->t.state == ROVE_TQP_ERR,
 	      "no event");
+}
+
+/* ---- work without packets (hazard 51) ---- */
+
+static u32 bound, bound_sent, bound_done;
+
+/* Binds, says when, and refuses those with a length. */
+static u32 on_local(const struct rove_send_wqe *wqe)
+{
+	bound++;
+	bound_sent = psn_diff(a->t.req.psn_next, 100);
+	bound_done = a->t.req.done;
+	return wqe->bind.length ? ROVE_WC_MW_BIND_ERR : ROVE_WC_SUCCESS;
+}
+
+static void local_start(void)
+{
+	start(256);
+	a->on_local = on_local;
+	bound = 0;
+	lose.from = a;
+	lose.opcode = -1;
+	lose.psn = 100;
+	lose.times = 0;
+}
+
+/* At its place among the packets, once, and complete when all before it is. */
+static void local_in_order(void)
+{
+	u32 lost;
+
+	for (lost = 0; lost < 4; lost++) {
+		local_start();
+		lose.psn = 100 + lost;
+		lose.times = lost;
+		post(ROVE_WR_RDMA_WRITE, 512, SIGNALED);
+		post(ROVE_WR_BIND_MW, 0, SIGNALED);
+		post(ROVE_WR_BIND_MW, 0, SIGNALED);
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		go();
+		CHECK(bound == 2 && bound_sent == 2, "%u times, %u packets before",
+		      bound, bound_sent);
+		CHECK(bound_done == 0, "waited for");
+		CHECK(sends == 4, "%u completions", sends);
+		for (u32 i = 0; i < 4; i++)
+			CHECK(send_log[i].wr_id == send_log[0].wr_id + i &&
+			      !send_log[i].status, "completion %u: %u for %x", i,
+			      send_log[i].status, send_log[i].wr_id);
+	}
+}
+
+/* A fence waits for the READ, and nobody for ever, though nothing is signalled. */
+static void local_fence(void)
+{
+	u8 i, fence;
+
+	for (i = 0; i < 2; i++) {
+		fence = i ? ROVE_WR_FENCE : 0;
+		local_start();
+		lose.psn = 100;
+		lose.times = 1;
+		post(ROVE_WR_RDMA_READ, 512, 0);
+		post(ROVE_WR_BIND_MW, 0, fence);
+		post(ROVE_WR_RDMA_WRITE, 8, fence);
+		post(ROVE_WR_LOCAL_INV, 0, fence)->invalidate_rkey =
+			a->mr_alias->key;
+		post(ROVE_WR_BIND_MW, 0, fence | SIGNALED);
+		go();
+		CHECK(bound == 2, "executed %u times", bound);
+		CHECK(sends == 1 && !send_log[0].status,
+		      "%u completions", sends);
+		CHECK(bound_done == 4, "the last executed after %u", bound_done);
+	}
+	local_start();
+	post(ROVE_WR_RDMA_READ, 512, 0);
+	post(ROVE_WR_BIND_MW, 0, ROVE_WR_FENCE);
+	go();
+	CHECK(bound == 1 && bound_done == 1, "the fence does not hold");
+}
+
+/* What precedes it is acknowledged at once, not after a timeout. */
+static void local_last(void)
+{
+	local_start();
+	post(ROVE_WR_RDMA_WRITE, 8, 0);
+	post(ROVE_WR_BIND_MW, 0, SIGNALED);
+	post(ROVE_WR_BIND_MW, 0, SIGNALED);
+	go();
+	CHECK(bound == 2 && sends == 2, "%u executed, %u completions", bound, sends);
+	CHECK(!stats.counter[ROVE_CNT_TIMEOUT], "after a timeout");
+}
+
+/* One that is refused ends the queue, when all before it is complete. */
+static void local_refused(void)
+{
+	local_start();
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	post(ROVE_WR_BIND_MW, 0, SIGNALED);
+	post(ROVE_WR_BIND_MW, 0, SIGNALED)->bind.length = 1;
+	post(ROVE_WR_BIND_MW, 0, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(bound == 2, "%u executed", bound);
+	CHECK(!send_log[0].status && !send_log[1].status &&
+	      send_log[2].status == ROVE_WC_MW_BIND_ERR, "%u %u %u",
+	      send_log[0].status, send_log[1].status, send_log[2].status);
+	expect_flush(3, 5);
 }
 
 /* Zero bytes need no key (hazard 39). */
@@ -1008,6 +1116,7 @@ int directed_run(void)
 		atomic_replayed, atomic_misaligned, no_resources, zero_length, coalesced, credits,
 		message_numbers, ack_not_forgotten, long_messages, established,
 		error_in_the_middle, qp_rights, too_long, wicked_duplicate, wicked_requests,
+		local_in_order, local_fence, local_last, local_refused,
 		wicked_sequence, wicked_answers, wicked_response, noise, super_packets,
 	};
 	u32 i;

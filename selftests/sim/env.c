@@ -316,18 +316,23 @@ static void check_begin(struct sim_qp *qp, struct wr *wr, u64 idx)
 	wr->emitted = true;
 }
 
-static void check_request(struct sim_qp *qp, const struct rove_burst *b)
+static u64 find_request(struct sim_qp *qp, u64 wr_id)
 {
-	u64 wr_id = b->wqe->wqe.wr_id;
 	u64 idx = qp->done + (u32)((u32)wr_id - (u32)qp->done);
-	struct wr *wr = wr_at(qp, idx);
 
 	/* An earlier request may be sent again after it is done, if unsignalled. */
 	if (idx >= qp->posted)
 		idx = qp->posted - (u32)((u32)qp->posted - (u32)wr_id);
-	wr = wr_at(qp, idx);
-	if (wr->wr_id != wr_id)
+	if (wr_at(qp, idx)->wr_id != wr_id)
 		sim_fail(qp, "sends an unknown work request %llx", wr_id);
+	return idx;
+}
+
+static void check_request(struct sim_qp *qp, const struct rove_burst *b)
+{
+	u64 idx = find_request(qp, b->wqe->wqe.wr_id);
+	struct wr *wr = wr_at(qp, idx);
+
 	check_rnr(qp, b);
 	if (!wr->emitted)
 		check_begin(qp, wr, idx);
@@ -495,15 +500,40 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 	return 0;
 }
 
-int rove_env_invalidate(struct rove_tqp *t, u32 key, bool remote)
+int rove_env_invalidate(struct rove_tqp *t, u32 key)
 {
 	struct mr *mr = mr_find(to_qp(t), key);
 
 	if (!mr)
 		return -EINVAL;
-	trace(to_qp(t), "%s invalidate of %x", remote ? "remote" : "local", key);
+	trace(to_qp(t), "invalidate of %x", key);
 	mr->valid = false;
 	return 0;
+}
+
+u32 rove_env_local(struct rove_tqp *t, const struct rove_send_wqe *wqe)
+{
+	struct sim_qp *qp = to_qp(t);
+	struct wr *wr;
+	u64 idx;
+
+	trace(qp, "local work %llx", (u64)wqe->wr_id);
+	if (wqe->opcode == ROVE_WR_LOCAL_INV)
+		return rove_env_invalidate(t, wqe->invalidate_rkey) ?
+		       ROVE_WC_MW_BIND_ERR : ROVE_WC_SUCCESS;
+	if (wqe->opcode != ROVE_WR_BIND_MW)
+		return ROVE_WC_LOC_QP_OP_ERR;
+	if (qp->on_cqe)
+		return qp->on_local ? qp->on_local(wqe) : ROVE_WC_MW_BIND_ERR;
+	/* What it binds is nothing to the model, only that it is its turn. */
+	idx = find_request(qp, wqe->wr_id);
+	wr = wr_at(qp, idx);
+	if (wr->emitted)
+		sim_fail(qp, "work request %llu is executed twice", idx);
+	if (wr->bad)
+		return ROVE_WC_MW_BIND_ERR;
+	check_begin(qp, wr, idx);
+	return ROVE_WC_SUCCESS;
 }
 
 /* ---- the rest ---- */

@@ -140,7 +140,7 @@ static void check_done(struct sim_qp *qp, u64 idx)
 	} else if (wr->op == ROVE_WR_LOCAL_INV) {
 		if (mr_find(qp, wr->inv_key))
 			sim_fail(qp, "key %x was not invalidated", wr->inv_key);
-	} else if (wr->recv_idx >= qp->peer->r_done && !qp->peer->killed) {
+	} else if (takes_recv(wr->op) && wr->recv_idx >= qp->peer->r_done && !qp->peer->killed) {
 		sim_fail(qp, "SEND %llu completes before its receive", idx);
 	}
 }
@@ -159,6 +159,8 @@ static u32 send_opcode(u8 op)
 		return ROVE_WC_FETCH_ADD;
 	case ROVE_WR_LOCAL_INV:
 		return ROVE_WC_LOCAL_INV;
+	case ROVE_WR_BIND_MW:
+		return ROVE_WC_BIND_MW;
 	default:
 		return ROVE_WC_SEND;
 	}

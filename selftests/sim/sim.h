@@ -230,6 +230,7 @@ enum bad_kind {
 	BAD_LENGTH,		/* more than 2^31, or an atomic of not 8 */
 	BAD_INV_KEY,		/* SEND with Invalidate of nobody's key */
 	BAD_LOCAL_INV,
+	BAD_BIND,		/* that the environment refuses */
 	BAD_RECV_LKEY,		/* of a receive request */
 	BAD_RECV_NUM_SGE,
 	BAD_KINDS,
@@ -378,6 +379,7 @@ struct sim_qp {
 		       bool solicited);
 	bool (*on_packet)(struct sim_qp *qp, const u8 *bth);	/* true: lose it */
 	void (*on_train)(struct sim_qp *qp, u32 npkts);
+	u32 (*on_local)(const struct rove_send_wqe *wqe);
 };
 
 static inline bool is_send(u8 op)
@@ -395,6 +397,12 @@ static inline bool is_atomic(u8 op)
 {
 	return op == ROVE_WR_ATOMIC_CMP_AND_SWP ||
 	       op == ROVE_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* No packet is sent for it. */
+static inline bool is_local(u8 op)
+{
+	return op == ROVE_WR_LOCAL_INV || op == ROVE_WR_BIND_MW;
 }
 
 /* The answer brings data, so an ACK does not complete it. */

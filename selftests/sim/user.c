@@ -399,7 +399,8 @@ static u8 pick_op(const struct sim_qp *qp)
 		[38 ... 50] = ROVE_WR_RDMA_READ,
 		[51 ... 55] = ROVE_WR_ATOMIC_CMP_AND_SWP,
 		[56 ... 61] = ROVE_WR_ATOMIC_FETCH_AND_ADD,
-		[62 ... 63] = ROVE_WR_LOCAL_INV,
+		[62] = ROVE_WR_LOCAL_INV,
+		[63] = ROVE_WR_BIND_MW,
 	};
 
 	return op[below(64)];
@@ -490,17 +491,19 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		wr->expect = S(REM_INV_REQ_ERR);
 		break;
 	case BAD_OPCODE:
-		wqe->opcode = rnd() & 1 ? between(10, 255) : ROVE_WR_BIND_MW;
+		wqe->opcode = between(10, 255);
+		if (wqe->opcode == ROVE_WR_REG_MR)	/* a kernel consumer's */
+			return;
 		wr->expect = S(LOC_QP_OP_ERR);
 		break;
 	case BAD_NUM_SGE:
-		if (wr->flags & ROVE_WR_INLINE || wr->op == ROVE_WR_LOCAL_INV)
+		if (wr->flags & ROVE_WR_INLINE || is_local(wr->op))
 			return;
 		wqe->num_sge = qp->t.max_sge_send + between(1, 60000);
 		wr->expect = S(LOC_QP_OP_ERR);
 		break;
 	case BAD_INLINE:
-		if (wr->op == ROVE_WR_LOCAL_INV)
+		if (is_local(wr->op))
 			return;
 		wqe->flags |= ROVE_WR_INLINE;
 		wqe->num_sge = 0;
@@ -509,7 +512,7 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		wr->expect = S(LOC_QP_OP_ERR) | S(LOC_LEN_ERR);
 		break;
 	case BAD_LENGTH:
-		if (!wr->nsge || wr->op == ROVE_WR_LOCAL_INV)
+		if (!wr->nsge || is_local(wr->op))
 			return;
 		if (is_atomic(wr->op)) {
 			wqe->sge[0].length = 0;
@@ -536,7 +539,12 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		if (wr->op != ROVE_WR_LOCAL_INV)
 			return;
 		wqe->invalidate_rkey ^= 1U << below(32);
-		wr->expect = S(LOC_QP_OP_ERR) | S(LOC_PROT_ERR);
+		wr->expect = S(MW_BIND_ERR);
+		break;
+	case BAD_BIND:
+		if (wr->op != ROVE_WR_BIND_MW)
+			return;
+		wr->expect = S(MW_BIND_ERR);
 		break;
 	default:
 		return;
@@ -579,7 +587,7 @@ static void choose(struct sim_qp *qp, struct wr *wr)
 	if (wr->op == ROVE_WR_SEND_WITH_INV && qp->key_pulled)
 		wr->op = ROVE_WR_SEND;
 
-	if (wr->op == ROVE_WR_LOCAL_INV) {
+	if (is_local(wr->op)) {
 		wr->len = 0;
 	} else if (is_send(wr->op)) {
 		u32 room = have_recv ? rr_at(peer, qp->recv_seq)->total :
@@ -608,7 +616,7 @@ static bool lay_out(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 	int n;
 
 	wr->seed = rnd();
-	if (!is_rd(wr->op) && wr->op != ROVE_WR_LOCAL_INV &&
+	if (!is_rd(wr->op) && !is_local(wr->op) &&
 	    wr->len <= qp->t.max_inline && rnd() & 1) {
 		wr->flags |= ROVE_WR_INLINE;
 		wqe->inline_len = wr->len;

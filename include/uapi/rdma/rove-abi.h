@@ -127,6 +127,18 @@ enum rove_wr_flags {
 };
 
 /**
+ * struct rove_bind - what a key is to stand for
+ * @length: bytes; they begin at &rove_send_wqe.remote_addr
+ * @access: enum ibv_access_flags
+ * @lkey: key of the memory region; 0 with @length 0: of none
+ */
+struct rove_bind {
+	__aligned_u64 length;
+	__u32 access;
+	__u32 lkey;
+};
+
+/**
  * struct rove_send_wqe - a slot of the send ring
  * @wr_id: returned in the completion
  * @opcode: enum rove_wr_opcode
@@ -135,10 +147,12 @@ enum rove_wr_flags {
  * @inline_len: bytes of inline payload with ROVE_WR_INLINE, else 0
  * @imm_data: immediate data as it goes on the wire
  * @invalidate_rkey: key to invalidate (SEND_WITH_INV, LOCAL_INV)
- * @remote_addr: RDMA and atomics: address at the responder
- * @rkey: RDMA and atomics: key of the responder's region
+ * @remote_addr: RDMA and atomics: address at the responder; BIND_MW: local address
+ * @rkey: RDMA and atomics: key of the responder's region; BIND_MW: the window's new
+ *	key, which differs from its old one in the low 8 bits only
  * @compare_add: atomics: value compared with, or added
  * @swap: CMP_AND_SWP: value written when equal
+ * @bind: BIND_MW
  * @rsvd: zero
  * @sge: local memory, in order; with ROVE_WR_INLINE the payload itself stands
  *	here
@@ -158,8 +172,13 @@ struct rove_send_wqe {
 	};
 	__u32 rkey;
 	__aligned_u64 remote_addr;
-	__aligned_u64 compare_add;
-	__aligned_u64 swap;
+	union {
+		struct {
+			__aligned_u64 compare_add;
+			__aligned_u64 swap;
+		};
+		struct rove_bind bind;
+	};
 	__u32 rsvd[4];
 	struct rove_sge sge[];
 };

@@ -359,7 +359,7 @@ static void rove_cqe_to_wc(struct rove_cq *cq, const struct rove_cqe *cqe,
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = cqe->wr_id;
 	wc->status = cqe->status;
-	wc->opcode = cqe->opcode;
+	wc->opcode = cqe->opcode == ROVE_WC_REG_MR ? IB_WC_REG_MR : cqe->opcode;
 	wc->vendor_err = cqe->vendor_err;
 	wc->byte_len = cqe->byte_len;
 	wc->qp = rove_cq_ibqp(cq, cqe->qp_num);

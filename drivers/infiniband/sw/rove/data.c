@@ -11,33 +11,35 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 #include "data.h"
-#include "mr.h"
+#include "fastreg.h"
 #include "qp.h"
+#include "region.h"
 #include "srq.h"
 #include "transport/env.h"
 
 /* The region for an access, or NULL; good until the next call. */
-static struct rove_mr *hold_in(struct rove_qp *qp, struct ib_pd *pd, u32 key,
-			       u64 va, u64 len, int access)
+static struct rove_region *hold_in(struct rove_qp *qp, struct ib_pd *pd,
+				   u32 key, u64 va, u64 len, int access)
 {
-	if (qp->mr && rove_mr_allows(qp->mr, pd, key, va, len, access))
-		return qp->mr;
+	if (qp->region &&
+	    rove_region_allows(qp->region, qp, pd, key, va, len, access))
+		return qp->region;
 	rove_data_release(qp);
-	qp->mr = rove_mr_get(qp->rdev, pd, key, va, len, access);
-	return qp->mr;
+	qp->region = rove_region_get(qp, pd, key, va, len, access);
+	return qp->region;
 }
 
-static struct rove_mr *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
-			    int access)
+static struct rove_region *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
+				int access)
 {
 	return hold_in(qp, qp->ibqp.pd, key, va, len, access);
 }
 
 void rove_data_release(struct rove_qp *qp)
 {
-	if (qp->mr)
-		rove_mr_put(qp->mr);
-	qp->mr = NULL;
+	if (qp->region)
+		rove_region_put(qp->region);
+	qp->region = NULL;
 }
 
 void rove_source_init(struct rove_source *src, struct rove_qp *qp,
@@ -66,7 +68,7 @@ void rove_source_init(struct rove_source *src, struct rove_qp *qp,
 }
 
 /* The region of the next piece with bytes in it; NULL: there is none. */
-static struct rove_mr *source_map(struct rove_source *src)
+static struct rove_region *source_map(struct rove_source *src)
 {
 	const struct rove_burst *b = src->b;
 	const struct rove_sge *sge;
@@ -95,14 +97,14 @@ int rove_source_read(struct rove_source *src, void *dst, u32 len)
 		return 0;
 	}
 	while (len) {
-		struct rove_mr *mr = source_map(src);
+		struct rove_region *r = source_map(src);
 		const void *from;
 		u32 n;
 
-		if (!mr)
+		if (!r)
 			return -EFAULT;
 		n = min(len, src->left);
-		from = rove_mr_addr(mr, src->va, &n);
+		from = rove_region_addr(r, src->va, &n);
 		memcpy(dst, from, n);
 		dst += n;
 		src->va += n;
@@ -112,11 +114,11 @@ int rove_source_read(struct rove_source *src, void *dst, u32 len)
 	return 0;
 }
 
-static void copy_in(struct rove_mr *mr, u64 va, const void *from, u32 len)
+static void copy_in(struct rove_region *r, u64 va, const void *from, u32 len)
 {
 	while (len) {
 		u32 n = len;
-		void *to = rove_mr_addr(mr, va, &n);
+		void *to = rove_region_addr(r, va, &n);
 
 		memcpy(to, from, n);
 		from += n;
@@ -135,14 +137,14 @@ int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
 		   const struct rove_pkt *pkt)
 {
 	const struct rove_payload *pl = pkt->buf;
-	struct rove_mr *mr = hold(tqp_to_rqp(t), rkey, va, pkt->payload_len,
+	struct rove_region *r = hold(tqp_to_rqp(t), rkey, va, pkt->payload_len,
 				  IB_ACCESS_REMOTE_WRITE);
 	u32 i;
 
-	if (!mr)
+	if (!r)
 		return -EFAULT;
 	for (i = 0; i < pl->n; i++) {
-		copy_in(mr, va, pl->piece[i].iov_base, pl->piece[i].iov_len);
+		copy_in(r, va, pl->piece[i].iov_base, pl->piece[i].iov_len);
 		va += pl->piece[i].iov_len;
 	}
 	return 0;
@@ -161,7 +163,7 @@ static int scatter(struct rove_qp *qp, struct target *to, const void *data,
 		   u32 len)
 {
 	while (len) {
-		struct rove_mr *mr;
+		struct rove_region *r;
 		u64 va;
 		u32 n;
 
@@ -175,11 +177,11 @@ static int scatter(struct rove_qp *qp, struct target *to, const void *data,
 		}
 		n = min(len, to->sge->length - to->offset);
 		va = to->sge->addr + to->offset;
-		mr = hold_in(qp, to->pd, to->sge->lkey, va, n,
-			     IB_ACCESS_LOCAL_WRITE);
-		if (!mr)
+		r = hold_in(qp, to->pd, to->sge->lkey, va, n,
+			    IB_ACCESS_LOCAL_WRITE);
+		if (!r)
 			return -EFAULT;
-		copy_in(mr, va, data, n);
+		copy_in(r, va, data, n);
 		to->offset += n;
 		data += n;
 		len -= n;
@@ -217,14 +219,14 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 		    u64 compare, u64 swap_add, u64 *orig)
 {
-	struct rove_mr *mr = hold(tqp_to_rqp(t), rkey, va, sizeof(u64),
+	struct rove_region *r = hold(tqp_to_rqp(t), rkey, va, sizeof(u64),
 				  IB_ACCESS_REMOTE_ATOMIC);
 	u32 len = sizeof(u64);
 	u64 *addr;
 
-	if (!mr)
+	if (!r)
 		return -EFAULT;
-	addr = rove_mr_addr(mr, va, &len);
+	addr = rove_region_addr(r, va, &len);
 	/*
 	 * A region may begin at an odd address under an even IOVA; then what
 	 * the peer thinks aligned is not, and might even straddle two pages.
@@ -238,8 +240,28 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 	return 0;
 }
 
-int rove_env_invalidate(struct rove_tqp *t, u32 key, bool remote)
+int rove_env_invalidate(struct rove_tqp *t, u32 key)
 {
-	/* Regions registered by reg_mr cannot be invalidated (10.6.5). */
-	return -EINVAL;
+	struct rove_qp *qp = tqp_to_rqp(t);
+
+	rove_data_release(qp);
+	return rove_region_invalidate(qp, key, true);
+}
+
+u32 rove_env_local(struct rove_tqp *t, const struct rove_send_wqe *wqe)
+{
+	struct rove_qp *qp = tqp_to_rqp(t);
+
+	rove_data_release(qp);
+	switch (wqe->opcode) {
+	case ROVE_WR_LOCAL_INV:
+		return rove_region_invalidate(qp, wqe->invalidate_rkey, false) ?
+		       ROVE_WC_MW_BIND_ERR : ROVE_WC_SUCCESS;
+	case ROVE_WR_REG_MR:
+		/* Not from a program's ring, whatever it says (hazard 4). */
+		return qp->user ? ROVE_WC_LOC_QP_OP_ERR :
+				  rove_fastreg_execute(qp, wqe);
+	default:
+		return ROVE_WC_LOC_QP_OP_ERR;
+	}
 }

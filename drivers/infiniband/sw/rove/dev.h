@@ -26,7 +26,7 @@ struct rove_net;
  * @ndev_gone: NETDEV_UNREGISTER was seen; under RTNL
  * @port_active: state of the port last reported by an event; under RTNL
  * @qps: every QP by number; RCU lookup; qp.c
- * @mrs: every memory region by key >> 8; RCU lookup; mr.c
+ * @regions: what keys stand for, by key >> 8; RCU lookup; region.c
  * @qp_lock: guards @qp_list
  * @qp_list: every QP, for tear-down
  * @num_qp: objects alive, against the limits that query_device tells
@@ -48,7 +48,7 @@ struct rove_dev {
 	bool ndev_gone;
 	bool port_active;
 	struct rhashtable qps;
-	struct rhashtable mrs;
+	struct rhashtable regions;
 	spinlock_t qp_lock;
 	struct list_head qp_list;
 	atomic_t num_qp;

@@ -15,6 +15,7 @@
 #include "av.h"
 #include "compat.h"
 #include "cq.h"
+#include "fastreg.h"
 #include "mr.h"
 #include "netns.h"
 #include "qp.h"
@@ -45,6 +46,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_qp = ROVE_MAX_QP,
 		.max_qp_wr = ROVE_MAX_QP_WR,
 		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
+				    IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_PORT_ACTIVE_EVENT,
@@ -64,6 +66,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_srq = ROVE_MAX_SRQ,
 		.max_srq_wr = ROVE_MAX_SRQ_WR,
 		.max_srq_sge = ROVE_MAX_SGE,
+		.max_fast_reg_page_list_len = ROVE_MAX_FASTREG_BLOCKS,
 		.max_pkeys = 1,
 		/* 4.096 us * 2^15 = 134 ms, when the machine is busy */
 		.local_ca_ack_delay = 15,
@@ -239,7 +242,7 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 	struct rove_dev *rdev = to_rdev(ibdev);
 
 	rove_net_del(rdev);
-	rove_mr_table_destroy(rdev);
+	rove_region_table_destroy(rdev);
 	rove_qp_table_destroy(rdev);
 	free_percpu(rdev->stats);
 	dev_put(rdev->ndev);
@@ -308,6 +311,8 @@ static const struct ib_device_ops rove_device_ops = {
 
 	.reg_user_mr = rove_reg_user_mr,
 	.get_dma_mr = rove_get_dma_mr,
+	.alloc_mr = rove_alloc_mr,
+	.map_mr_sg = rove_map_mr_sg,
 	.dereg_mr = rove_dereg_mr,
 
 	.create_qp = rove_create_qp,
@@ -343,10 +348,10 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 	rdev->stats = alloc_percpu(struct rove_stats);
 	if (!rdev->stats)
 		goto err_device;
-	if (rove_mr_table_init(rdev))
+	if (rove_region_table_init(rdev))
 		goto err_stats;
 	if (rove_qp_table_init(rdev))
-		goto err_mrs;
+		goto err_regions;
 	rdev->ndev = ndev;
 	dev_hold(ndev);
 
@@ -354,8 +359,8 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 	ib_set_device_ops(&rdev->ibdev, &rove_device_ops);
 	return rdev;
 
-err_mrs:
-	rove_mr_table_destroy(rdev);
+err_regions:
+	rove_region_table_destroy(rdev);
 err_stats:
 	free_percpu(rdev->stats);
 err_device:

@@ -12,6 +12,7 @@
 #include <linux/preempt.h>
 #include "defer.h"
 #include "doorbell.h"
+#include "fastreg.h"
 #include "qp.h"
 
 /* Let the QP look at its rings, as directly as the context permits. */
@@ -71,6 +72,7 @@ static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		     (int)IB_WR_ATOMIC_CMP_AND_SWP != ROVE_WR_ATOMIC_CMP_AND_SWP ||
 		     (int)IB_WR_ATOMIC_FETCH_AND_ADD != ROVE_WR_ATOMIC_FETCH_AND_ADD ||
 		     (int)IB_WR_LOCAL_INV != ROVE_WR_LOCAL_INV ||
+		     (int)IB_WR_REG_MR != ROVE_WR_REG_MR ||
 		     (int)IB_WR_SEND_WITH_INV != ROVE_WR_SEND_WITH_INV);
 
 	if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_send_sge)
@@ -107,8 +109,12 @@ static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		wqe->rkey = atomic_wr(wr)->rkey;
 		break;
 	case IB_WR_LOCAL_INV:
+		wqe->num_sge = 0;
 		wqe->invalidate_rkey = wr->ex.invalidate_rkey;
 		return 0;
+	case IB_WR_REG_MR:
+		wqe->num_sge = 0;
+		return rove_fastreg_fill(wqe, reg_wr(wr));
 	default:
 		return -EOPNOTSUPP;
 	}

@@ -132,8 +132,9 @@ void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock)
 		rove_tqp_error(&qp->t);
 		rove_env_flush_cqes(qp);
 	}
-	rove_net_flush(qp);
+	/* Who invalidates a region waits for those who hold it. */
 	rove_data_release(qp);
+	rove_net_flush(qp);
 	deferred = qp->deferred;
 	qp->deferred = 0;
 	if (deferred & NOTIFY && !qp->user && !in_serving_softirq()) {
@@ -309,6 +310,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct rove_create_qp_resp resp = {};
 	struct rove_qp *qp = to_rqp(ibqp);
 	struct ib_ucontext *uctx = NULL;
+	static atomic64_t serial;
 	int ret;
 
 	ret = check_init(rdev, init);
@@ -325,6 +327,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		return ret;
 
 	qp->rdev = rdev;
+	qp->serial = atomic64_inc_return(&serial);
 	qp->user = udata;
 	spin_lock_init(&qp->lock);
 	spin_lock_init(&qp->sq_post_lock);

@@ -31,7 +31,7 @@
 #include "transport/train.h"
 
 struct rove_flow;
-struct rove_mr;
+struct rove_region;
 struct rove_srq;
 
 /* Bits of &rove_qp.deferred: what rove_qp_unlock() has to do. */
@@ -73,6 +73,7 @@ struct rove_doorbell {
  * @ibqp: what ib_core sees
  * @t: protocol state; guarded by @lock
  * @rdev: its link
+ * @serial: never another QP's, unlike its number
  * @node: in rove_dev.qps
  * @list: in rove_dev.qp_list
  * @lock: guards what is said to be guarded by it, and calls to the transport
@@ -94,7 +95,7 @@ struct rove_doorbell {
  * @tx: packets built and not yet sent; empty whenever @lock is free
  * @train: the last of @tx, if more may join it
  * @icrc: its headers
- * @mr: region used last; held until @lock is released; data.c
+ * @region: used last; held until @lock is released; data.c
  * @flow: counts skbs handed to the stack and not yet freed; net_tx.c
  * @no_memory: a packet could not be built; @timer will let the transport try again
  * @timer: the transport's timer
@@ -115,6 +116,7 @@ struct rove_qp {
 	struct ib_qp ibqp;
 	struct rove_tqp t;
 	struct rove_dev *rdev;
+	u64 serial;
 	struct rhash_head node;
 	struct list_head list;
 
@@ -137,7 +139,7 @@ struct rove_qp {
 	struct sk_buff_head tx;
 	struct rove_train train;
 	struct rove_icrc icrc;
-	struct rove_mr *mr;
+	struct rove_region *region;
 	struct rove_flow *flow;
 	bool no_memory;
 

@@ -150,14 +150,22 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 		    u64 compare, u64 swap_add, u64 *orig);
 
 /**
- * rove_env_invalidate() - invalidate a key
+ * rove_env_invalidate() - invalidate a key for the peer (SEND with Invalidate)
  * @t: the QP
- * @key: rkey from the peer, or a local one
- * @remote: asked for by the peer (SEND with Invalidate), else LOCAL_INV
+ * @key: rkey from the peer
  *
  * Return: 0; -EINVAL when the key may not be invalidated from this QP.
  */
-int rove_env_invalidate(struct rove_tqp *t, u32 key, bool remote);
+int rove_env_invalidate(struct rove_tqp *t, u32 key);
+
+/**
+ * rove_env_local() - execute work that no packet is sent for
+ * @t: the QP
+ * @wqe: LOCAL_INV, BIND_MW or REG_MR, copied and unchecked
+ *
+ * Return: enum rove_wc_status.
+ */
+u32 rove_env_local(struct rove_tqp *t, const struct rove_send_wqe *wqe);
 
 /* ---- the rest ---- */
 

@@ -31,9 +31,12 @@ static bool is_read_or_atomic(const struct rove_swqe *w)
 	return w->wqe.opcode == ROVE_WR_RDMA_READ || is_atomic(w);
 }
 
+/* Nothing is sent for it. */
 static bool is_local(const struct rove_swqe *w)
 {
-	return w->wqe.opcode == ROVE_WR_LOCAL_INV;
+	return w->wqe.opcode == ROVE_WR_LOCAL_INV ||
+	       w->wqe.opcode == ROVE_WR_BIND_MW ||
+	       w->wqe.opcode == ROVE_WR_REG_MR;
 }
 
 /* Does it take a receive work request from the peer? */
@@ -59,6 +62,10 @@ static u32 wc_opcode(const struct rove_swqe *w)
 		return ROVE_WC_FETCH_ADD;
 	case ROVE_WR_LOCAL_INV:
 		return ROVE_WC_LOCAL_INV;
+	case ROVE_WR_BIND_MW:
+		return ROVE_WC_BIND_MW;
+	case ROVE_WR_REG_MR:
+		return ROVE_WC_REG_MR;
 	default:
 		return ROVE_WC_SEND;
 	}
@@ -95,15 +102,20 @@ static struct rove_swqe *take_oldest(struct rove_tqp *t)
 	return w;
 }
 
-/* The oldest work request is complete. */
+/* The oldest work request is complete, and the local ones behind it that are done. */
 static void retire(struct rove_tqp *t)
 {
-	struct rove_swqe *w = take_oldest(t);
+	struct rove_requester *req = &t->req;
+	struct rove_swqe *w;
 
-	if (w->started && is_read_or_atomic(w))
-		t->req.rd_outstanding--;
-	if (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED)
-		complete_send(t, w, ROVE_WC_SUCCESS, 0);
+	do {
+		w = take_oldest(t);
+		if (w->started && is_read_or_atomic(w))
+			req->rd_outstanding--;
+		if (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED)
+			complete_send(t, w, ROVE_WC_SUCCESS, 0);
+		w = rove_swqe(req, req->done);
+	} while (req->done != req->fetched && w->started && !w->npkts);
 }
 
 /*
@@ -261,8 +273,7 @@ static void validate(struct rove_tqp *t, struct rove_swqe *w)
 	w->length = 0;
 	w->npkts = 0;
 	w->status = ROVE_WC_LOC_QP_OP_ERR;
-	if (wqe->opcode > ROVE_WR_SEND_WITH_INV ||
-	    wqe->opcode == ROVE_WR_BIND_MW)
+	if (wqe->opcode > ROVE_WR_SEND_WITH_INV && !is_local(w))
 		return;
 	if (wqe->flags & ROVE_WR_INLINE) {
 		if (wqe->inline_len > t->max_inline || is_read_or_atomic(w))
@@ -495,12 +506,18 @@ static int emit(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 static void probe(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
-	struct rove_swqe *w = rove_swqe(req, req->cur - 1);
-	u32 next = psn_add(w->first_psn, w->npkts);
+	u32 last = req->cur, next;
+	struct rove_swqe *w;
 	struct rove_burst b;
 
-	if (req->cur == req->done || psn_diff(req->psn_ackreq, next) >= 0 ||
-	    is_read_or_atomic(w))
+	/* The oldest one is never local: such a one is not waited for. */
+	do {
+		if (last == req->done)
+			return;
+		w = rove_swqe(req, --last);
+	} while (!w->npkts);
+	next = psn_add(w->first_psn, w->npkts);
+	if (psn_diff(req->psn_ackreq, next) >= 0 || is_read_or_atomic(w))
 		return;
 	b = payload_burst(t, w, w->npkts - 1, 1);
 	b.ackreq = true;
@@ -509,17 +526,29 @@ static void probe(struct rove_tqp *t, u64 now)
 	restart_rto(t, now);
 }
 
-/* Invalidate waits until no earlier request can need the key for a retry. */
-static bool run_local(struct rove_tqp *t, const struct rove_swqe *w)
+/*
+ * Invalidate waits until no earlier request can need the key for a retry.  To let
+ * a key stand for something need not wait: it is done, in its turn, and completes
+ * when all before it has.
+ */
+static bool run_local(struct rove_tqp *t, struct rove_swqe *w)
 {
 	struct rove_requester *req = &t->req;
 
-	if (req->cur != req->done)
+	if (req->cur != req->done && w->wqe.opcode == ROVE_WR_LOCAL_INV)
 		return false;
-	if (rove_env_invalidate(t, w->wqe.invalidate_rkey, false))
-		fail(t, ROVE_WC_LOC_QP_OP_ERR, 0);
-	else
+	if (w->wqe.flags & ROVE_WR_FENCE && req->rd_outstanding)
+		return false;
+	w->status = rove_env_local(t, &w->wqe);
+	if (w->status)
+		return true;
+	w->length = 0;
+	w->first_psn = req->psn_next;
+	w->started = true;
+	if (req->cur == req->done)
 		retire(t);
+	else
+		req->cur++;
 	return true;
 }
 
@@ -536,8 +565,12 @@ static bool step(struct rove_tqp *t, u64 now)
 		rove_env_defer_send(t);
 		return false;
 	}
-	if (req->cur == req->fetched && !fetch(t))
+	if (req->cur == req->fetched && !fetch(t)) {
+		/* Nothing follows the local work that the last packet expected. */
+		if (req->cur != req->done && !rove_swqe(req, req->cur - 1)->npkts)
+			probe(t, now);
 		return false;
+	}
 	w = rove_swqe(req, req->cur);
 	if (w->status) {
 		/* It fails in its turn, when all before it is complete. */

@@ -176,7 +176,7 @@ static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
 		return false;
 	}
 	if (flags & ROVE_OPF_INV &&
-	    rove_env_invalidate(t, pkt->inv_rkey, true)) {
+	    rove_env_invalidate(t, pkt->inv_rkey)) {
 		refuse_invalid(t);
 		return false;
 	}

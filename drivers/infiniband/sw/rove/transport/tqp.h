@@ -50,6 +50,10 @@ enum rove_access {
 	ROVE_ACCESS_REMOTE_ATOMIC	= 1 << 3,
 };
 
+/* Work for kernel consumers only: not in rove-abi.h. */
+#define ROVE_WR_REG_MR		32	/* IB_WR_REG_MR */
+#define ROVE_WC_REG_MR		127	/* IB_WC_REG_MR, whose number changes */
+
 #define ROVE_MAX_MSG		(1U << 31)
 #define ROVE_NO_DEADLINE	U64_MAX
 
@@ -59,12 +63,12 @@ enum rove_access {
 /**
  * struct rove_swqe - the kernel's private copy of a send work request
  * @first_psn: PSN of the first packet, once @started
- * @npkts: packets of the request, or of the response to a READ
+ * @npkts: packets of the request, or of the response to a READ; 0: it is local
  * @length: payload bytes
  * @ssn: send sequence number, for credits
  * @status: enum ib_wc_status; not 0: the request failed locally and completes
  *	in error when its turn comes
- * @started: it has PSNs
+ * @started: it has PSNs; if local, it is done, and waits for those before it
  * @wqe: what the program posted, copied once; SGEs or inline bytes follow
  */
 struct rove_swqe {

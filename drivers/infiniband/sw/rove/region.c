@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * region.c - see region.h
+ */
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include "dev.h"
+#include "qp.h"
+#include "region.h"
+
+#define INSERT_TRIES	100
+
+static const struct rhashtable_params table = {
+	.key_len = sizeof_field(struct rove_region, index),
+	.key_offset = offsetof(struct rove_region, index),
+	.head_offset = offsetof(struct rove_region, node),
+	.automatic_shrinking = true,
+};
+
+int rove_region_table_init(struct rove_dev *rdev)
+{
+	return rhashtable_init(&rdev->regions, &table);
+}
+
+void rove_region_table_destroy(struct rove_dev *rdev)
+{
+	WARN_ON(atomic_read(&rdev->regions.nelems));
+	rhashtable_destroy(&rdev->regions);
+}
+
+void rove_region_put(struct rove_region *r)
+{
+	if (refcount_dec_and_test(&r->refs))
+		complete(&r->released);
+}
+
+/*
+ * The kernel's region for all memory trusts the kernel with its addresses, but a
+ * peer that was given its key not to make this machine fault on a hole.
+ */
+static bool dma_covers(u64 va, u64 len, int access)
+{
+	u64 end;
+
+	if (check_add_overflow(va, len, &end) || end > ULONG_MAX)
+		return false;
+	if (!(access & ROVE_REGION_REMOTE))
+		return true;
+	return virt_addr_valid((void *)(unsigned long)va) &&
+	       virt_addr_valid((void *)(unsigned long)(end - 1));
+}
+
+/* Nothing here can overflow: @va - @r->iova is used only when not negative. */
+static bool covers(const struct rove_region *r, u64 va, u64 len)
+{
+	return va >= r->iova && va - r->iova <= r->length &&
+	       len <= r->length - (va - r->iova);
+}
+
+static bool special_allows(const struct rove_region *r, const struct rove_qp *qp,
+			   u64 va, u64 len, int access)
+{
+	if (r->kind == ROVE_REGION_DMA)
+		return dma_covers(va, len, access);
+	/* A window's key is no local one. */
+	return access & ROVE_REGION_REMOTE &&
+	       (!r->qp_serial || r->qp_serial == qp->serial) &&
+	       covers(r, va, len);
+}
+
+bool rove_region_allows(const struct rove_region *r, const struct rove_qp *qp,
+			struct ib_pd *pd, u32 key, u64 va, u64 len, int access)
+{
+	/* Pairs with rove_region_open(): all else is as new as this. */
+	if (smp_load_acquire(&r->pd) != pd || r->key != key || !len ||
+	    (r->access & access) != access)
+		return false;
+	if (unlikely(r->kind != ROVE_REGION_PAGES))
+		return special_allows(r, qp, va, len, access);
+	return covers(r, va, len);
+}
+
+struct rove_region *rove_region_find(struct rove_dev *rdev, u32 key)
+{
+	u32 index = key >> 8;
+
+	return rhashtable_lookup(&rdev->regions, &index, table);
+}
+
+struct rove_region *rove_region_get(const struct rove_qp *qp, struct ib_pd *pd,
+				    u32 key, u64 va, u64 len, int access)
+{
+	struct rove_region *r;
+
+	rcu_read_lock();
+	r = rove_region_find(qp->rdev, key);
+	if (r && refcount_inc_not_zero(&r->refs)) {
+		/*
+		 * Pairs with rove_region_close(): it sees the reference, or we
+		 * see that the region is closed.
+		 */
+		smp_mb__after_atomic();
+		if (!rove_region_allows(r, qp, pd, key, va, len, access)) {
+			rove_region_put(r);
+			r = NULL;
+		}
+	} else {
+		r = NULL;
+	}
+	rcu_read_unlock();
+	return r;
+}
+
+void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len)
+{
+	u64 off, in_block, left;
+
+	if (r->kind == ROVE_REGION_DMA)
+		return (void *)(unsigned long)va;
+
+	off = va - r->iova + r->offset;
+	in_block = off & (BIT_ULL(r->shift) - 1);
+	left = BIT_ULL(r->shift) - in_block;
+	*len = min_t(u64, *len, left);
+	return r->blocks[off >> r->shift] + in_block;
+}
+
+struct rove_region *rove_region_alloc(struct ib_pd *pd,
+				      enum rove_region_kind kind)
+{
+	struct rove_region *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+
+	if (!r)
+		return NULL;
+	r->kind = kind;
+	r->home = pd;
+	spin_lock_init(&r->lock);
+	refcount_set(&r->refs, 1);
+	init_completion(&r->released);
+	return r;
+}
+
+int rove_region_publish(struct rove_dev *rdev, struct rove_region *r)
+{
+	int i, err;
+
+	for (i = 0; i < INSERT_TRIES; i++) {
+		r->key = get_random_u32();
+		r->index = r->key >> 8;
+		if (!r->index)
+			continue;
+		err = rhashtable_lookup_insert_fast(&rdev->regions, &r->node,
+						    table);
+		if (err != -EEXIST)
+			return err;
+	}
+	return -ENOMEM;
+}
+
+int rove_region_replace(struct rove_dev *rdev, struct rove_region *old,
+			struct rove_region *new)
+{
+	new->key = old->key;
+	new->index = old->index;
+	return rhashtable_replace_fast(&rdev->regions, &old->node, &new->node,
+				       table);
+}
+
+void rove_region_drain(struct rove_region *r)
+{
+	rove_region_put(r);
+	wait_for_completion(&r->released);
+}
+
+void rove_region_withdraw(struct rove_dev *rdev, struct rove_region *r)
+{
+	rhashtable_remove_fast(&rdev->regions, &r->node, table);
+	rove_region_drain(r);
+}
+
+void rove_region_free(struct rove_region *r)
+{
+	kfree_rcu(r, rcu);
+}
+
+void rove_region_close(struct rove_region *r)
+{
+	WRITE_ONCE(r->pd, NULL);
+	/* Pairs with rove_region_get(). */
+	smp_mb();
+	while (refcount_read(&r->refs) > 1)
+		cpu_relax();
+	/* What was copied is seen by who does something else with the memory. */
+	smp_mb();
+}
+
+void rove_region_open(struct rove_region *r, struct ib_pd *pd)
+{
+	/* Pairs with rove_region_allows(). */
+	smp_store_release(&r->pd, pd);
+}
+
+int rove_region_bind(struct rove_region *w, struct rove_region *r)
+{
+	int err = -EINVAL;
+
+	spin_lock_bh(&r->lock);
+	if (!r->dying) {
+		r->windows++;
+		w->parent = r;
+		err = 0;
+	}
+	spin_unlock_bh(&r->lock);
+	return err;
+}
+
+void rove_region_unbind(struct rove_region *w)
+{
+	struct rove_region *r = w->parent;
+
+	rove_region_close(w);
+	if (!r)
+		return;
+	w->parent = NULL;
+	spin_lock_bh(&r->lock);
+	r->windows--;
+	spin_unlock_bh(&r->lock);
+}
+
+int rove_region_kill(struct rove_region *r)
+{
+	int err = -EBUSY;
+
+	spin_lock_bh(&r->lock);
+	if (!r->windows) {
+		r->dying = true;
+		err = 0;
+	}
+	spin_unlock_bh(&r->lock);
+	return err;
+}
+
+/* May @qp invalidate it?  @r->lock held. */
+static bool may_invalidate(const struct rove_region *r, const struct rove_qp *qp,
+			   u32 key, bool remote)
+{
+	if (r->key != key || r->home != qp->ibqp.pd || r->windows)
+		return false;
+	if (r->kind == ROVE_REGION_WINDOW)
+		return r->pd && r->qp_serial == qp->serial;
+	/* A peer can invalidate what it could use, nothing else. */
+	return !remote || (r->pd && r->access & ROVE_REGION_REMOTE);
+}
+
+int rove_region_invalidate(struct rove_qp *qp, u32 key, bool remote)
+{
+	struct rove_region *r;
+	int err = -EINVAL;
+
+	rcu_read_lock();
+	r = rove_region_find(qp->rdev, key);
+	if (r && r->invalidatable) {
+		spin_lock_bh(&r->lock);
+		if (may_invalidate(r, qp, key, remote)) {
+			rove_region_unbind(r);
+			err = 0;
+		}
+		spin_unlock_bh(&r->lock);
+	}
+	rcu_read_unlock();
+	return err;
+}
