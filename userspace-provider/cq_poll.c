@@ -83,7 +83,7 @@ int rove_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 		wc->wc_flags = to_wc_flags(cqe->wc_flags);
 		wc->pkey_index = cqe->pkey_index;
 		wc->slid = 0;
-		wc->sl = 0;
+		wc->sl = cqe->sl;
 		wc->dlid_path_bits = 0;
 	}
 	cq->cons += n;
@@ -207,7 +207,12 @@ static uint64_t read_completion_wallclock(struct ibv_cq_ex *ibcq)
 	       clock_ns(CLOCK_REALTIME);
 }
 
-/* Ethernet has no LIDs, and service levels are not told apart on receipt. */
+static uint8_t read_sl(struct ibv_cq_ex *ibcq)
+{
+	return cur(ibcq)->sl;
+}
+
+/* Ethernet has no LIDs. */
 static uint32_t read_slid(struct ibv_cq_ex *ibcq)
 {
 	(void)ibcq;
@@ -244,7 +249,7 @@ void rove_cq_set_ex_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 	if (wc_flags & IBV_WC_EX_WITH_SLID)
 		cq->read_slid = read_slid;
 	if (wc_flags & IBV_WC_EX_WITH_SL)
-		cq->read_sl = read_zero;
+		cq->read_sl = read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		cq->read_dlid_path_bits = read_zero;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)

@@ -36,6 +36,13 @@ static int fill_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 	    unlikely((unsigned int)wr->num_sge > qp->sq.max_sge))
 		return EINVAL;
 
+	if (qp->datagrams) {
+		if (unlikely(wr->opcode != IBV_WR_SEND &&
+			     wr->opcode != IBV_WR_SEND_WITH_IMM))
+			return EINVAL;
+		rove_wqe_set_dest(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+				  wr->wr.ud.remote_qkey);
+	}
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 		break;

@@ -73,6 +73,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	};
 	union rove_qp_resp resp = {};
 	struct ibv_create_qp cmd = {};
+	bool datagrams = attr->qp_type == IBV_QPT_UD;
 	bool single_threaded;
 	uint64_t ops = 0;
 	struct rove_qp *qp;
@@ -82,14 +83,14 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 					  IBV_QP_INIT_ATTR_CREATE_FLAGS |
 					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		goto unsupported;
-	if (attr->qp_type != IBV_QPT_RC)
+	if (attr->qp_type != IBV_QPT_RC && !datagrams)
 		goto unsupported;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)
 		goto unsupported;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		ops = attr->send_ops_flags;
-		if (ops & ~rove_qp_send_ops)
+		if (ops & ~(datagrams ? rove_qp_ud_send_ops : rove_qp_send_ops))
 			goto unsupported;
 	}
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
@@ -116,6 +117,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	rove_lock_init(&qp->sq.lock, single_threaded);
 	rove_lock_init(&qp->rq.lock, single_threaded);
 	qp->max_inline = ask.cap.max_inline_data;
+	qp->datagrams = datagrams;
 	qp->always = attr->sq_sig_all ? ROVE_WR_SIGNALED : 0;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		rove_qp_set_ex_ops(&qp->vqp.qp_ex, ops);

@@ -96,6 +96,16 @@ struct rove_pd {
 };
 
 /**
+ * struct rove_ah - an address handle
+ * @ah: the public part
+ * @number: what the kernel knows it by in send work requests
+ */
+struct rove_ah {
+	struct ibv_ah ah;
+	uint32_t number;
+};
+
+/**
  * struct rove_cq - a completion queue
  * @vcq: what libibverbs knows of it
  * @lock: guards all below; held from ibv_start_poll() to ibv_end_poll()
@@ -142,6 +152,7 @@ struct rove_wq {
  * @sq: send queue
  * @rq: receive queue
  * @max_inline: largest inline payload; constant
+ * @datagrams: it is of type UD; constant
  * @always: ROVE_WR_SIGNALED when the QP was created with sq_sig_all, else 0
  * @wr_first: ibv_wr_*(): @sq.prod at ibv_wr_start(), to go back to
  * @wr_cur: ibv_wr_*(): the request that setters are about; NULL after an error
@@ -155,6 +166,7 @@ struct rove_qp {
 	struct rove_wq sq;
 	struct rove_wq rq;
 	uint32_t max_inline;
+	bool datagrams;
 	uint8_t always;
 	uint32_t wr_first;
 	struct rove_send_wqe *wr_cur;
@@ -179,6 +191,11 @@ static inline struct rove_context *to_rove_ctx(struct ibv_context *context)
 static inline struct rove_pd *to_rove_pd(struct ibv_pd *pd)
 {
 	return container_of(pd, struct rove_pd, pd);
+}
+
+static inline struct rove_ah *to_rove_ah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct rove_ah, ah);
 }
 
 static inline struct rove_cq *to_rove_cq(struct ibv_cq *cq)
@@ -286,7 +303,7 @@ int rove_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 
 /* wr.c */
 void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops);
-extern const uint64_t rove_qp_send_ops;
+extern const uint64_t rove_qp_send_ops, rove_qp_ud_send_ops;
 
 /* wakeup.c */
 int rove_wakeup(struct ibv_qp *ibqp, uint32_t command);

@@ -67,6 +67,16 @@ static inline void rove_wqe_set_sges(struct rove_send_wqe *wqe,
 		memcpy(wqe->sge, sge, num * sizeof(*sge));
 }
 
+/* UD: to whom. */
+static inline void rove_wqe_set_dest(struct rove_send_wqe *wqe,
+				     struct ibv_ah *ah, uint32_t qpn,
+				     uint32_t qkey)
+{
+	wqe->ah = to_rove_ah(ah)->number;
+	wqe->remote_qpn = qpn;
+	wqe->remote_qkey = qkey;
+}
+
 /*
  * Appends to the inline payload, of which @have bytes are there.  False when
  * there is no room for it.

@@ -17,6 +17,9 @@ const uint64_t rove_qp_send_ops = IBV_QP_EX_WITH_RDMA_WRITE |
 				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
 				  IBV_QP_EX_WITH_SEND_WITH_INV;
 
+const uint64_t rove_qp_ud_send_ops = IBV_QP_EX_WITH_SEND |
+				     IBV_QP_EX_WITH_SEND_WITH_IMM;
+
 /* The first error counts, and ends what can be done up to wr_complete(). */
 static void fail(struct rove_qp *qp, int err)
 {
@@ -169,6 +172,15 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
 		wqe->compare_add = add;
 }
 
+static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
+			   uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct rove_qp *qp = to_rove_qp_ex(ibqp);
+
+	if (likely(qp->wr_cur))
+		rove_wqe_set_dest(qp->wr_cur, ah, remote_qpn, remote_qkey);
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 			    const struct ibv_sge *sg_list)
 {
@@ -243,6 +255,8 @@ void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops)
 	qp->wr_set_sge_list = wr_set_sge_list;
 	qp->wr_set_inline_data = wr_set_inline_data;
 	qp->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (to_rove_qp_ex(qp)->datagrams)
+		qp->wr_set_ud_addr = wr_set_ud_addr;
 
 	if (send_ops & IBV_QP_EX_WITH_SEND)
 		qp->wr_send = wr_send;

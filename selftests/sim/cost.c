@@ -154,6 +154,11 @@ void rove_env_defer_send(struct rove_tqp *t)
 	to_end(t)->owed = true;
 }
 
+int rove_env_dest(struct rove_tqp *t, u32 ah)
+{
+	return -1;
+}
+
 u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
 {
 	return crc;

@@ -263,7 +263,8 @@ static bool readable(struct sim_qp *qp, const struct rove_burst *b)
 static void check_shape(struct sim_qp *qp, const struct rove_burst *b)
 {
 	bool payload = b->kind == ROVE_BURST_SEND || b->kind == ROVE_BURST_WRITE ||
-		       b->kind == ROVE_BURST_READ_RESPONSE;
+		       b->kind == ROVE_BURST_READ_RESPONSE ||
+		       b->kind == ROVE_BURST_DATAGRAM;
 
 	if (!b->npkts || b->psn > ROVE_PSN_MASK || b->mtu != qp->t.mtu ||
 	    (payload ? (b->length > (u64)b->npkts * b->mtu ||
@@ -272,6 +273,11 @@ static void check_shape(struct sim_qp *qp, const struct rove_burst *b)
 		       (b->npkts != 1 || b->length)))
 		sim_fail(qp, "burst kind %d: %u packets for %u bytes, psn %x",
 			 b->kind, b->npkts, b->length, b->psn);
+}
+
+int rove_env_dest(struct rove_tqp *t, u32 ah)
+{
+	return ah == 1 ? (int)t->mtu : -EINVAL;
 }
 
 /* A PSN for which an RNR NAK came rests until its time is over (9.7.5.2.8). */

@@ -496,6 +496,13 @@ static void leave(struct sim_qp *qp)
 	net_flush(qp);
 }
 
+const struct rove_origin sim_origin = {
+	.grh = "from where nobody has come from so far",
+	.sl = 5,
+	.network_hdr_type = ROVE_NETWORK_IPV6,
+	.vlan_id = 77,
+};
+
 /* As long as packets are for one QP they are one call: its lock is kept. */
 void net_receive(struct train *tr)
 {
@@ -521,6 +528,7 @@ void net_receive(struct train *tr)
 		      pkt.psn, pkt.payload_len);
 		if (pkt.opcode == ROVE_OP_ACKNOWLEDGE)
 			note_rnr_nak(qp, &pkt);
+		pkt.origin = &sim_origin;
 		rove_tqp_rx(&qp->t, &pkt, sim.now);
 	}
 	if (qp)

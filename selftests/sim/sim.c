@@ -26,6 +26,7 @@ struct stats stats;
 static const struct scenario scenarios[] = {
 	{ .name = "vectors", .run = vectors_run },
 	{ .name = "directed", .run = directed_run, .max_len = 4096 },
+	{ .name = "datagrams", .run = datagram_run, .max_len = 4096 },
 	{ .name = "clean", .msgs = 100000, .max_len = 20000, .remark = PCT(5) },
 	{ .name = "backpressure", .msgs = 60000, .max_len = 20000,
 	  .eagain = PCT(20), .drain = PCT(0.2) },

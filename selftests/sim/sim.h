@@ -14,6 +14,7 @@
  *	model.c		what must be in memory and in the completion queues
  *	vectors.c	packets and tables made by others
  *	directed.c	scripted cases with exact expectations
+ *	datagram.c	those of UD
  *	big.c		messages of gigabytes in memory that is not there
  *
  * Everything is single threaded and decided by one seed: a round that fails
@@ -494,9 +495,13 @@ void model_round_end(void);
 void sim_run_until(bool (*done)(void), u64 limit);
 void sim_end_round(void);
 
-/* ---- vectors.c, directed.c, big.c: number of checks made ---- */
+/* Where all datagrams seem to come from. */
+extern const struct rove_origin sim_origin;
+
+/* ---- vectors.c, directed.c, datagram.c, big.c: number of checks made ---- */
 int vectors_run(void);
 int directed_run(void);
+int datagram_run(void);
 int big_run(void);
 int big_psn_run(void);
 bool big_read(struct mr *mr, u64 va, u8 *dst, u32 len);

@@ -104,6 +104,8 @@ static void check_parse(const struct vector *v, const u8 *bth, u32 len)
 	CHECK(!(f & ROVE_OPF_IMM) || p.imm == cpu_to_be32(v->imm),
 	      "%s: immediate data", v->name);
 	CHECK(!(f & ROVE_OPF_INV) || p.inv_rkey == v->inv_rkey, "%s: IETH", v->name);
+	CHECK(!(f & ROVE_OPF_DETH) ||
+	      (p.qkey == v->rkey && p.src_qpn == v->dma_len), "%s: DETH", v->name);
 }
 
 static u8 wr_opcode(const struct vector *v)
@@ -111,6 +113,7 @@ static u8 wr_opcode(const struct vector *v)
 	switch (v->opcode) {
 	case ROVE_OP_SEND_LAST_IMM:
 	case ROVE_OP_SEND_ONLY_IMM:
+	case ROVE_OP_UD_SEND_ONLY_IMM:
 		return ROVE_WR_SEND_WITH_IMM;
 	case ROVE_OP_SEND_LAST_INV:
 	case ROVE_OP_SEND_ONLY_INV:
@@ -132,6 +135,8 @@ static enum rove_burst_kind kind(const struct vector *v)
 {
 	u16 f = rove_opcodes[v->opcode].flags;
 
+	if (f & ROVE_OPF_DETH)
+		return ROVE_BURST_DATAGRAM;
 	if (f & ROVE_OPF_SEND)
 		return ROVE_BURST_SEND;
 	if (f & ROVE_OPF_WRITE)
@@ -270,7 +275,7 @@ static void check_noise(void)
 
 		fill(buf, n, rnd());
 		if (n > 1) {
-			buf[0] &= 0x1f;
+			buf[0] &= 0x7f;
 			buf[1] &= 0xf0;
 		}
 		if (!rove_pkt_parse(&p, buf, n))

@@ -150,6 +150,9 @@ struct rove_bind {
  * @remote_addr: RDMA and atomics: address at the responder; BIND_MW: local address
  * @rkey: RDMA and atomics: key of the responder's region; BIND_MW: the window's new
  *	key, which differs from its old one in the low 8 bits only
+ * @remote_qkey: UD: Q_Key for the receiver; with the high bit set, the QP's own
+ * @ah: UD: number of the address handle, from &struct rove_create_ah_resp
+ * @remote_qpn: UD: number of the receiver
  * @compare_add: atomics: value compared with, or added
  * @swap: CMP_AND_SWP: value written when equal
  * @bind: BIND_MW
@@ -170,8 +173,17 @@ struct rove_send_wqe {
 		__be32 imm_data;
 		__u32 invalidate_rkey;
 	};
-	__u32 rkey;
-	__aligned_u64 remote_addr;
+	union {
+		__u32 rkey;
+		__u32 remote_qkey;
+	};
+	union {
+		__aligned_u64 remote_addr;
+		struct {
+			__u32 ah;
+			__u32 remote_qpn;
+		};
+	};
 	union {
 		struct {
 			__aligned_u64 compare_add;
@@ -235,6 +247,14 @@ enum rove_wc_flags {
 	ROVE_WC_WITH_INV		= 1 << 3,
 };
 
+/* &rove_cqe.network_hdr_type; the values of enum rdma_network_type. */
+enum rove_network_hdr {
+	ROVE_NETWORK_IPV4		= 2,
+	ROVE_NETWORK_IPV6		= 3,
+};
+
+#define ROVE_NO_VLAN	0xffff
+
 /**
  * struct rove_cqe - a slot of the completion ring
  * @wr_id: of the work request
@@ -247,6 +267,9 @@ enum rove_wc_flags {
  * @invalidated_rkey: with ROVE_WC_WITH_INV
  * @qp_num: of the local QP
  * @src_qp: UD: the sender
+ * @sl: UD: service level: the priority that the datagram's DSCP stands for
+ * @network_hdr_type: UD: enum rove_network_hdr
+ * @vlan_id: UD: of the VLAN that the datagram came by, or ROVE_NO_VLAN
  * @vendor_err: AETH syndrome that ended the request, or 0
  * @pkey_index: UD: always 0
  * @rsvd: zero
@@ -266,7 +289,10 @@ struct rove_cqe {
 	__u32 src_qp;
 	__u32 vendor_err;
 	__u32 pkey_index;
-	__u32 rsvd[3];
+	__u8 sl;
+	__u8 network_hdr_type;
+	__u16 vlan_id;
+	__u32 rsvd[2];
 };
 
 /**
@@ -289,6 +315,12 @@ struct rove_alloc_ucontext_resp {
 	__u32 max_inline;	/* the largest max_inline_data of a QP */
 	__u32 max_sge;
 	__aligned_u64 features;	/* none defined yet: 0 */
+};
+
+/* Driver part of the answer to CREATE_AH. */
+struct rove_create_ah_resp {
+	__u32 ah;		/* for &rove_send_wqe.ah; never 0 */
+	__u32 rsvd;
 };
 
 /* Driver part of the answers to CREATE_CQ and RESIZE_CQ. */

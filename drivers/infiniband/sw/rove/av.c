@@ -8,6 +8,7 @@
 #include <linux/netdevice.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
+#include <rdma/rove-abi.h>
 #include "av.h"
 #include "dev.h"
 
@@ -100,31 +101,101 @@ void rove_av_clear(struct rove_av *av)
 	memset(av, 0, sizeof(*av));
 }
 
+void rove_ah_table_init(struct rove_dev *rdev)
+{
+	/* Address handles come and go in any context (hazard 56). */
+	xa_init_flags(&rdev->ahs, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+}
+
+void rove_ah_table_destroy(struct rove_dev *rdev)
+{
+	xa_destroy(&rdev->ahs);
+}
+
+struct rove_dest *rove_ah_find(struct rove_dev *rdev, u32 number)
+{
+	return xa_load(&rdev->ahs, number);
+}
+
+/* Numbers go round, so that one is not used again soon. */
+static int publish(struct rove_dev *rdev, struct rove_ah *ah)
+{
+	static atomic64_t serial = ATOMIC64_INIT(0);
+	unsigned long flags;
+	int err;
+
+	ah->dest->serial = atomic64_inc_return(&serial);
+	xa_lock_irqsave(&rdev->ahs, flags);
+	err = __xa_alloc_cyclic(&rdev->ahs, &ah->number, ah->dest, xa_limit_31b,
+				&rdev->next_ah, GFP_ATOMIC);
+	xa_unlock_irqrestore(&rdev->ahs, flags);
+	return min(err, 0);
+}
+
 int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		   struct ib_udata *udata)
 {
+	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL_ACCOUNT :
+							     GFP_ATOMIC;
 	struct rove_dev *rdev = to_rdev(ibah->device);
+	struct rove_create_ah_resp resp = {};
+	struct rove_ah *ah = to_rah(ibah);
 	int err;
 
 	err = rove_dev_charge(&rdev->num_ah, ROVE_MAX_AH);
 	if (err)
 		return err;
-	err = rove_av_set(rdev, &to_rah(ibah)->av, init->ah_attr);
+	ah->dest = kzalloc(sizeof(*ah->dest), gfp);
+	if (!ah->dest) {
+		err = -ENOMEM;
+		goto err_uncharge;
+	}
+	err = rove_av_set(rdev, &ah->dest->av, init->ah_attr);
 	if (err)
-		rove_dev_uncharge(&rdev->num_ah);
+		goto err_free;
+	ah->dest->pd = ibah->pd;
+	err = publish(rdev, ah);
+	if (err)
+		goto err_clear;
+	if (udata) {
+		resp.ah = ah->number;
+		err = ib_copy_to_udata(udata, &resp,
+				       min(sizeof(resp), udata->outlen));
+		if (err)
+			goto err_withdraw;
+	}
+	return 0;
+
+err_withdraw:
+	xa_erase_irq(&rdev->ahs, ah->number);
+err_clear:
+	rdma_destroy_ah_attr(&ah->dest->av.attr);
+err_free:
+	kfree_rcu(ah->dest, rcu);
+err_uncharge:
+	rove_dev_uncharge(&rdev->num_ah);
 	return err;
 }
 
 int rove_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
-	*attr = to_rah(ibah)->av.attr;
+	*attr = to_rah(ibah)->dest->av.attr;
 	attr->grh.sgid_attr = NULL;	/* no reference for the caller */
 	return 0;
 }
 
 int rove_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
-	rove_av_clear(&to_rah(ibah)->av);
-	rove_dev_uncharge(&to_rdev(ibah->device)->num_ah);
+	struct rove_dev *rdev = to_rdev(ibah->device);
+	struct rove_ah *ah = to_rah(ibah);
+	unsigned long irq;
+
+	xa_lock_irqsave(&rdev->ahs, irq);
+	__xa_erase(&rdev->ahs, ah->number);
+	xa_unlock_irqrestore(&rdev->ahs, irq);
+	/* Who sends there now has no use for this part of it. */
+	rdma_destroy_ah_attr(&ah->dest->av.attr);
+	kfree_rcu(ah->dest, rcu);
+	rove_dev_uncharge(&rdev->num_ah);
 	return 0;
 }

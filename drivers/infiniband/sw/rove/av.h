@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * av.h - address vectors: where a QP's packets go and how they are marked
+ * av.h - address vectors: where packets go and how they are marked
+ *
+ * A connected QP has one.  A UD QP takes that of the address handle that a send
+ * work request names, by number: the number may come from a program, which can
+ * give any, so it is looked up, and counts only within the QP's protection
+ * domain.
  */
 #ifndef ROVE_AV_H
 #define ROVE_AV_H
@@ -20,7 +25,8 @@ struct rove_dev;
  * @tclass: traffic class: DSCP and ECN
  * @hop_limit: TTL
  * @flow_label: 20 bits; IPv6 sends it, the UDP source port follows from it
- * @attr: as it was set, for query; holds its sgid_attr
+ * @attr: as it was set, for query; holds its sgid_attr; must stay last: a UD QP
+ *	takes over what is before it
  */
 struct rove_av {
 	bool ipv6;
@@ -33,9 +39,30 @@ struct rove_av {
 	struct rdma_ah_attr attr;
 };
 
+/**
+ * struct rove_dest - what the number of an address handle stands for
+ * @rcu: freed after a grace period
+ * @serial: unlike the number never used again
+ * @pd: whose QPs may send there
+ * @av: constant
+ */
+struct rove_dest {
+	struct rcu_head rcu;
+	u64 serial;
+	struct ib_pd *pd;
+	struct rove_av av;
+};
+
+/**
+ * struct rove_ah - an address handle
+ * @ibah: what ib_core sees
+ * @number: for send work requests; key in rove_dev.ahs
+ * @dest: what that table has
+ */
 struct rove_ah {
 	struct ib_ah ibah;
-	struct rove_av av;
+	u32 number;
+	struct rove_dest *dest;
 };
 
 static inline struct rove_ah *to_rah(struct ib_ah *ibah)
@@ -58,6 +85,12 @@ int rove_av_set(struct rove_dev *rdev, struct rove_av *av,
 
 /* Drop what an address vector holds; one never set is fine.  Context: any. */
 void rove_av_clear(struct rove_av *av);
+
+/* By the number of an address handle, or NULL; within rcu_read_lock(). */
+struct rove_dest *rove_ah_find(struct rove_dev *rdev, u32 number);
+
+void rove_ah_table_init(struct rove_dev *rdev);
+void rove_ah_table_destroy(struct rove_dev *rdev);
 
 /* ib_device_ops; none sleeps (hazard 56) */
 int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,

@@ -366,8 +366,15 @@ static void rove_cqe_to_wc(struct rove_cq *cq, const struct rove_cqe *cqe,
 	wc->src_qp = cqe->src_qp;
 	wc->pkey_index = cqe->pkey_index;
 	wc->port_num = 1;
-	if (cqe->wc_flags & ROVE_WC_WITH_GRH)
-		wc->wc_flags |= IB_WC_GRH;
+	if (cqe->wc_flags & ROVE_WC_WITH_GRH) {
+		wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
+		wc->sl = cqe->sl;
+		wc->network_hdr_type = cqe->network_hdr_type;
+		if (cqe->vlan_id != ROVE_NO_VLAN) {
+			wc->wc_flags |= IB_WC_WITH_VLAN;
+			wc->vlan_id = cqe->vlan_id;
+		}
+	}
 	if (cqe->wc_flags & ROVE_WC_WITH_IMM) {
 		wc->wc_flags |= IB_WC_WITH_IMM;
 		wc->ex.imm_data = cqe->imm_data;

@@ -11,6 +11,7 @@
 
 #include <linux/netdevice.h>
 #include <linux/rhashtable.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include "stats.h"
 
@@ -27,6 +28,8 @@ struct rove_net;
  * @port_active: state of the port last reported by an event; under RTNL
  * @qps: every QP by number; RCU lookup; qp.c
  * @regions: what keys stand for, by key >> 8; RCU lookup; region.c
+ * @ahs: every address handle by number; RCU lookup; av.c
+ * @next_ah: where to look for a free number; guarded by @ahs's lock
  * @qp_lock: guards @qp_list
  * @qp_list: every QP, for tear-down
  * @num_qp: objects alive, against the limits that query_device tells
@@ -49,6 +52,8 @@ struct rove_dev {
 	bool port_active;
 	struct rhashtable qps;
 	struct rhashtable regions;
+	struct xarray ahs;
+	u32 next_ah;
 	spinlock_t qp_lock;
 	struct list_head qp_list;
 	atomic_t num_qp;
@@ -130,6 +135,9 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev);
  * Return: 0 or an error, the link then still belongs to the caller.
  */
 int rove_dev_register(struct rove_dev *rdev, const char *name);
+
+/* The largest path MTU that fits the netdev.  Any context. */
+enum ib_mtu rove_dev_mtu(const struct rove_dev *rdev);
 
 /* Is the netdev up and does it have a carrier?  Any context. */
 bool rove_dev_port_up(const struct rove_dev *rdev);

@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 #include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rove-abi.h>
 #include "dev.h"
@@ -27,6 +28,11 @@
 bool rove_dev_port_up(const struct rove_dev *rdev)
 {
 	return netif_running(rdev->ndev) && netif_carrier_ok(rdev->ndev);
+}
+
+enum ib_mtu rove_dev_mtu(const struct rove_dev *rdev)
+{
+	return iboe_get_mtu(READ_ONCE(rdev->ndev->mtu)) ?: IB_MTU_256;
 }
 
 static int rove_query_device(struct ib_device *ibdev,
@@ -153,12 +159,15 @@ static int rove_query_port(struct ib_device *ibdev, u32 port,
 				   IB_PORT_PHYS_STATE_DISABLED;
 	}
 	attr->max_mtu = IB_MTU_4096;
-	attr->active_mtu = iboe_get_mtu(READ_ONCE(ndev->mtu)) ?: IB_MTU_256;
+	attr->active_mtu = rove_dev_mtu(rdev);
 	attr->phys_mtu = READ_ONCE(ndev->mtu);
 	attr->gid_tbl_len = ROVE_GID_TBL_LEN;
 	attr->ip_gids = true;
 	attr->max_msg_sz = ROVE_MAX_MSG;
 	attr->pkey_tbl_len = 1;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->bad_pkey_cntr = rove_counter(rdev, ROVE_CNT_RX_BAD_PKEY);
+	attr->qkey_viol_cntr = rove_counter(rdev, ROVE_CNT_RX_BAD_QKEY);
 	attr->max_vl_num = 1;
 	rove_query_speed(rdev, attr);
 	return 0;
@@ -179,10 +188,8 @@ static int rove_get_port_immutable(struct ib_device *ibdev, u32 port,
 	struct ib_port_attr attr = {};
 	int err;
 
-	/* no MADs before there is a QP 1 */
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP |
-				    RDMA_CORE_CAP_AF_IB |
-				    RDMA_CORE_CAP_ETH_AH;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	err = ib_query_port(ibdev, port, &attr);
 	if (err)
 		return err;
@@ -244,6 +251,7 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 	rove_net_del(rdev);
 	rove_region_table_destroy(rdev);
 	rove_qp_table_destroy(rdev);
+	rove_ah_table_destroy(rdev);
 	free_percpu(rdev->stats);
 	dev_put(rdev->ndev);
 }
@@ -352,6 +360,7 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 		goto err_stats;
 	if (rove_qp_table_init(rdev))
 		goto err_regions;
+	rove_ah_table_init(rdev);
 	rdev->ndev = ndev;
 	dev_hold(ndev);
 

@@ -12,6 +12,7 @@
 
 struct rove_burst;
 struct rove_flow;
+struct rove_origin;
 struct rove_qp;
 struct sock;
 
@@ -37,6 +38,20 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b);
 
 /* Give the packets built to the stack.  QP locked; rove_qp_unlock() calls it. */
 void rove_net_flush(struct rove_qp *qp);
+
+/**
+ * rove_net_origin() - what the receiver of a datagram is told of where it came from
+ * @qp: the receiver
+ * @skb: the packet, or the train that it is of
+ * @ifindex: netdev that it came in by; 0: the loopback
+ * @len: its bytes behind the UDP header
+ * @id: its IPv4 identification
+ * @o: filled in
+ *
+ * Context: within rcu_read_lock().
+ */
+void rove_net_origin(struct rove_qp *qp, const struct sk_buff *skb, int ifindex,
+		     u32 len, u16 id, struct rove_origin *o);
 
 /* Module exit: free the memory that packets are built in. */
 void rove_net_tx_exit(void);

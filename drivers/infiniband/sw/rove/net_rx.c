@@ -80,6 +80,9 @@ static bool from_peer(const struct rove_qp *qp, const struct sk_buff *skb)
 {
 	const struct rove_av *av = &qp->av;
 
+	/* Datagrams come from anywhere. */
+	if (qp->t.service == ROVE_SVC_UD)
+		return true;
 	if (RX_CB(skb)->ifindex && RX_CB(skb)->ifindex != av->ifindex)
 		return false;
 	if (ip_hdr(skb)->version == 4)
@@ -248,6 +251,18 @@ static bool lock_qp(struct rx *rx, u32 qpn)
 	return true;
 }
 
+/* The packet at hand, the train's @id-th, is a datagram for the QP locked. */
+static noinline void receive_datagram(struct rx *rx, struct rove_pkt *pkt,
+				      u32 len, u32 id)
+{
+	struct rove_origin origin;
+
+	rove_net_origin(rx->qp, rx->skb, RX_CB(rx->skb)->ifindex, len,
+			rx->first_id + (rx->same_id ? 0 : id), &origin);
+	pkt->origin = &origin;
+	rove_tqp_rx(&rx->qp->t, pkt, rx->now);
+}
+
 /* One packet of @len bytes, lying in @pl; @id is its place in the train. */
 static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 {
@@ -300,7 +315,10 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 	crop(pl, 0, pkt.payload_len);
 	pkt.buf = pl;
 	rove_count(rx->rdev, RX_PKTS);
-	rove_tqp_rx(&rx->qp->t, &pkt, rx->now);
+	if (unlikely(pkt.op->flags & ROVE_OPF_DETH))
+		receive_datagram(rx, &pkt, len, id);
+	else
+		rove_tqp_rx(&rx->qp->t, &pkt, rx->now);
 	return;
 
 bad_icrc:

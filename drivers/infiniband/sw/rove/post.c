@@ -84,6 +84,13 @@ static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 					   ROVE_WR_SOLICITED | ROVE_WR_INLINE),
 		.num_sge = wr->num_sge,
 	};
+	if (qp->t.service == ROVE_SVC_UD) {
+		if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
+			return -EINVAL;
+		wqe->ah = to_rah(ud_wr(wr)->ah)->number;
+		wqe->remote_qpn = ud_wr(wr)->remote_qpn;
+		wqe->remote_qkey = ud_wr(wr)->remote_qkey;
+	}
 	switch (wr->opcode) {
 	case IB_WR_SEND:
 		break;

@@ -21,6 +21,7 @@
 #include "transport/env.h"
 
 /* QPNs 0 and 1 are the special QPs'. */
+#define GSI_QPN		1
 #define FIRST_QPN	2
 /* Packets a requester may have unacknowledged. */
 #define WINDOW		512
@@ -55,22 +56,26 @@ struct rove_qp *rove_qp_find(struct rove_dev *rdev, u32 qpn)
 
 /*
  * Give the QP a number that nobody can guess from another's, and make it
- * visible.  Everything else about it must be in place.
+ * visible.  Everything else about it must be in place.  There is one GSI QP.
  */
 static int publish(struct rove_qp *qp)
 {
 	struct rove_dev *rdev = qp->rdev;
+	bool gsi = qp->ibqp.qp_type == IB_QPT_GSI;
 	struct rove_qp *old;
 	int ret = 0;
 
 	do {
 		do {
-			qp->t.qpn = get_random_u32() & ROVE_PSN_MASK;
-		} while (qp->t.qpn < FIRST_QPN || qp->t.qpn == ROVE_PSN_MASK);
+			qp->t.qpn = gsi ? GSI_QPN : get_random_u32() & ROVE_PSN_MASK;
+		} while (!gsi && (qp->t.qpn < FIRST_QPN ||
+				  qp->t.qpn == ROVE_MULTICAST_QPN));
 		old = rhashtable_lookup_get_insert_fast(&rdev->qps, &qp->node,
 							qp_table);
 		if (IS_ERR(old))
 			return PTR_ERR(old);
+		if (old && gsi)
+			return -EBUSY;
 	} while (old);
 	qp->ibqp.qp_num = qp->t.qpn;
 
@@ -182,16 +187,21 @@ static int service_of(enum ib_qp_type type)
 	switch (type) {
 	case IB_QPT_RC:
 		return ROVE_SVC_RC;
+	case IB_QPT_UD:
+	case IB_QPT_GSI:
+		return ROVE_SVC_UD;
 	default:
 		return -1;
 	}
 }
 
-static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init)
+static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init,
+		      bool user)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
-	if (init->create_flags || service_of(init->qp_type) < 0)
+	if (init->create_flags || service_of(init->qp_type) < 0 ||
+	    (user && init->qp_type == IB_QPT_GSI))
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq)
 		return -EINVAL;
@@ -226,7 +236,8 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 				      uctx ? &resp->sq : NULL);
 		if (ret)
 			return ret;
-		t->req.depth = qp->sq.depth;
+		/* A datagram is done with before the next one. */
+		t->req.depth = t->service == ROVE_SVC_UD ? 1 : qp->sq.depth;
 		t->req.stride = ALIGN(sizeof(struct rove_swqe) + room, 64);
 		t->req.ring = kvzalloc_node(array_size(t->req.depth,
 						       t->req.stride),
@@ -313,7 +324,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	static atomic64_t serial;
 	int ret;
 
-	ret = check_init(rdev, init);
+	ret = check_init(rdev, init, udata);
 	if (ret)
 		return ret;
 	if (udata) {
@@ -409,7 +420,11 @@ void rove_qp_flush_all(struct rove_dev *rdev)
 		list_move_tail(&qp->list, &done);
 		spin_unlock_bh(&rdev->qp_lock);
 		rove_qp_lock(qp);
-		if (qp->t.state != ROVE_TQP_RESET)
+		/*
+		 * The GSI is to tell the peers that their connections end; ib_mad
+		 * destroys it.
+		 */
+		if (qp->t.state != ROVE_TQP_RESET && qp->t.qpn != GSI_QPN)
 			rove_tqp_error(&qp->t);
 		rove_qp_unlock(qp);
 		rove_qp_put(qp);
@@ -423,7 +438,7 @@ void rove_qp_flush_all(struct rove_dev *rdev)
 static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct rove_dev *rdev = qp->rdev;
-	enum ib_mtu fits = iboe_get_mtu(READ_ONCE(rdev->ndev->mtu)) ?: IB_MTU_256;
+	enum ib_mtu fits = rove_dev_mtu(rdev);
 
 #define CHECK(bit, what, value, most)					\
 	do {								\
@@ -496,6 +511,7 @@ static void set_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask
 	TAKE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 	TAKE(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
 	TAKE(IB_QP_DEST_QPN, dest_qp_num);
+	TAKE(IB_QP_QKEY, qkey);
 #undef TAKE
 	t->access = a->qp_access_flags;
 	t->mtu = ib_mtu_enum_to_int(a->path_mtu);
@@ -505,6 +521,7 @@ static void set_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask
 	t->max_rd_atomic = a->max_rd_atomic;
 	t->min_rnr_timer = a->min_rnr_timer;
 	t->dest_qpn = a->dest_qp_num;
+	t->qkey = a->qkey;
 	if (mask & (IB_QP_AV | IB_QP_DEST_QPN)) {
 		rove_net_forget_route(qp);
 		qp->sport = htons(rdma_get_udp_sport(qp->av.flow_label,
@@ -532,7 +549,7 @@ static void change_state(struct rove_qp *qp, enum ib_qp_state to, bool notify)
 	case IB_QPS_RTS:
 		if (from == ROVE_TQP_RTR)
 			rove_tqp_start_requester(t, qp->attr.sq_psn);
-		else if (from == ROVE_TQP_SQD)
+		else if (from == ROVE_TQP_SQD || from == ROVE_TQP_SQE)
 			rove_tqp_resume(t, ktime_get_ns());
 		rove_doorbell_run(qp);
 		break;

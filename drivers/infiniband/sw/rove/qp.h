@@ -84,10 +84,11 @@ struct rove_doorbell {
  * @sq_post_lock: kernel consumers' posts to @sq; may be taken in hard interrupts
  * @rq_post_lock: likewise for @rq
  * @user: the rings belong to a program
- * @av: path to the peer; written by modify_qp under @lock
+ * @av: path to the peer; written by modify_qp under @lock; UD: where @tx goes
  * @dst: cached route for @av; guarded by @lock
  * @dst_cookie: tells whether @dst is still good
  * @sport: UDP source port
+ * @dest: UD: serial number of the rove_dest that @av was taken from, or 0
  * @ip_id: next IPv4 identification; guarded by @lock
  * @cpu: its home; see defer.h
  * @backlog: received and not yet worked off; in order, and before what comes later.
@@ -133,6 +134,7 @@ struct rove_qp {
 	struct dst_entry *dst;
 	u32 dst_cookie;
 	__be16 sport;
+	u64 dest;
 	u16 ip_id;
 	int cpu;
 	struct sk_buff_head backlog;

@@ -20,22 +20,25 @@ struct rdma_hw_stats *rove_alloc_hw_port_stats(struct ib_device *ibdev,
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
+u64 rove_counter(struct rove_dev *rdev, enum rove_counter counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(rdev->stats, cpu)->cnt[counter]);
+	return sum;
+}
+
 int rove_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index)
 {
-	struct rove_dev *rdev = to_rdev(ibdev);
-	int cpu, i;
+	int i;
 
 	if (!port || !stats)
 		return -EINVAL;
 
 	for (i = 0; i < ROVE_CNT_MAX; i++)
-		stats->value[i] = 0;
-	for_each_possible_cpu(cpu) {
-		const struct rove_stats *s = per_cpu_ptr(rdev->stats, cpu);
-
-		for (i = 0; i < ROVE_CNT_MAX; i++)
-			stats->value[i] += READ_ONCE(s->cnt[i]);
-	}
+		stats->value[i] = rove_counter(to_rdev(ibdev), i);
 	return ROVE_CNT_MAX;
 }

@@ -24,6 +24,9 @@ struct rove_stats {
 	this_cpu_add((rdev)->stats->cnt[ROVE_CNT_##sym], n)
 #define rove_count(rdev, sym)	rove_count_add(rdev, sym, 1)
 
+/* One counter, summed over CPUs. */
+u64 rove_counter(struct rove_dev *rdev, enum rove_counter counter);
+
 /* ib_device_ops.alloc_hw_port_stats and .get_hw_stats; may sleep */
 struct rdma_hw_stats *rove_alloc_hw_port_stats(struct ib_device *ibdev,
 					       u32 port);

@@ -48,7 +48,13 @@
 	X(RDMA_WRITE_RX,	"rx_write_requests")		\
 	X(RDMA_READ_RX,		"rx_read_requests")		\
 	X(RDMA_ATOMIC_RX,	"rx_atomic_requests")		\
-	X(SEND_RX,		"rx_send_requests")
+	X(SEND_RX,		"rx_send_requests")		\
+	X(UD_TX,		"sent_datagrams")		\
+	X(UD_RX,		"rcvd_datagrams")		\
+	X(UD_TX_TOO_LONG,	"unsent_datagram_too_long")	\
+	X(UD_RX_TOO_LONG,	"drop_datagram_too_long")	\
+	X(UD_RX_NO_WQE,		"drop_datagram_no_recv")	\
+	X(RX_BAD_QKEY,		"drop_wrong_qkey")
 
 enum rove_counter {
 #define X(sym, name) ROVE_CNT_##sym,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * engine.h - what requester.c, responder.c and tqp.c call of each other
+ * engine.h - what requester.c, responder.c, ud.c and tqp.c call of each other
  */
 #ifndef ROVE_ENGINE_H
 #define ROVE_ENGINE_H
@@ -71,6 +71,11 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
 void rove_resp_run(struct rove_tqp *t);
 /* Responder: all receive work requests complete with a flush error. */
 void rove_resp_flush(struct rove_tqp *t);
+
+/* UD: send what may be sent. */
+void rove_ud_run(struct rove_tqp *t);
+/* UD: a datagram has come. */
+void rove_ud_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
 
 /* AETH credit code (table 47) to credits and back. */
 u32 rove_credits_decode(u8 code);

@@ -62,6 +62,16 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 /* ---- packets ---- */
 
 /**
+ * rove_env_dest() - UD: where the next packets go
+ * @t: the QP
+ * @ah: number of an address handle, from a work request
+ *
+ * Return: the longest message that may go there, in bytes; -EINVAL when there is
+ * no such address handle, or it is not this QP's to use.
+ */
+int rove_env_dest(struct rove_tqp *t, u32 ah);
+
+/**
  * rove_env_emit() - build and send the packets of a burst
  * @t: the QP
  * @b: the burst

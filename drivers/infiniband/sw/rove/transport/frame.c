@@ -41,6 +41,9 @@ int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
 	    pkt->payload_len + pad)
 		return -EBADMSG;
 
+	/* Most packets of a long message. */
+	if (op->hdr_len == sizeof(*bth))
+		return 0;
 	if (op->flags & ROVE_OPF_RETH) {
 		const struct rove_reth *reth = (const void *)ext;
 
@@ -71,6 +74,13 @@ int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
 		memcpy(&orig, ext, sizeof(orig));
 		pkt->atomic_orig = be64_to_cpu(orig);
 		ext += sizeof(orig);
+	}
+	if (op->flags & ROVE_OPF_DETH) {
+		const struct rove_deth *deth = (const void *)ext;
+
+		pkt->qkey = be32_to_cpu(deth->qkey);
+		pkt->src_qpn = be32_to_cpu(deth->src_qpn) & ROVE_PSN_MASK;
+		ext += sizeof(*deth);
 	}
 	if (op->flags & ROVE_OPF_IMM) {
 		memcpy(&pkt->imm, ext, sizeof(pkt->imm));
@@ -130,6 +140,8 @@ static u8 burst_opcode(const struct rove_burst *b, bool first, bool last)
 		return read_opcode(first, last);
 	case ROVE_BURST_ATOMIC_ACK:
 		return ROVE_OP_ATOMIC_ACK;
+	case ROVE_BURST_DATAGRAM:
+		return ROVE_SVC_UD | send_opcode(&b->wqe->wqe, true, true);
 	case ROVE_BURST_ACK:
 		break;
 	}
@@ -165,6 +177,8 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 	bth->apsn = cpu_to_be32(psn_add(b->psn, i) |
 				(b->ackreq && last_here ? ROVE_BTH_ACKREQ : 0));
 
+	if (f->hdr_len == sizeof(*bth))
+		return;
 	if (flags & ROVE_OPF_RETH) {
 		struct rove_reth *reth = (void *)ext;
 
@@ -193,6 +207,13 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 		__be64 orig = cpu_to_be64(b->atomic_orig);
 
 		memcpy(ext, &orig, sizeof(orig));
+	}
+	if (flags & ROVE_OPF_DETH) {
+		struct rove_deth *deth = (void *)ext;
+
+		deth->qkey = cpu_to_be32(b->rkey);
+		deth->src_qpn = cpu_to_be32(b->dma_len);
+		ext += sizeof(*deth);
 	}
 	if (flags & ROVE_OPF_IMM) {
 		memcpy(ext, &b->wqe->wqe.imm_data, sizeof(__be32));

@@ -10,6 +10,7 @@
 #define AETH_LEN	sizeof(struct rove_aeth)
 #define ATOMICACK_LEN	8
 #define IMM_LEN		4
+#define DETH_LEN	sizeof(struct rove_deth)
 #define INV_LEN		4
 
 #define REQ		(ROVE_OPF_VALID | ROVE_OPF_REQUEST)
@@ -23,6 +24,7 @@
 #define RETH		ROVE_OPF_RETH
 #define AETH		ROVE_OPF_AETH
 #define IMM		ROVE_OPF_IMM
+#define DETH		ROVE_OPF_DETH
 #define INV		ROVE_OPF_INV
 #define ATOMIC		(REQ | ROVE_OPF_ATOMIC | ROVE_OPF_ATOMICETH | ONLY)
 
@@ -54,4 +56,6 @@ const struct rove_opcode_info rove_opcodes[256] = {
 				ROVE_OPF_ATOMICACK,	AETH_LEN + ATOMICACK_LEN),
 	ROW(COMPARE_SWAP,	ATOMIC,				ATOMICETH_LEN),
 	ROW(FETCH_ADD,		ATOMIC,				ATOMICETH_LEN),
+	ROW(UD_SEND_ONLY,	SEND | ONLY | DETH,		DETH_LEN),
+	ROW(UD_SEND_ONLY_IMM,	SEND | ONLY | DETH | IMM,	DETH_LEN + IMM_LEN),
 };

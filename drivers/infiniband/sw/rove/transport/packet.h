@@ -18,6 +18,20 @@
 struct rove_swqe;
 
 /**
+ * struct rove_origin - where a datagram came from, as its receiver is told
+ * @grh: its IPv6 header, or 20 bytes of zeros and its IPv4 header (annex A17)
+ * @sl: service level: the priority that its DSCP stands for
+ * @network_hdr_type: enum rove_network_hdr
+ * @vlan_id: of the VLAN it came by, or ROVE_NO_VLAN
+ */
+struct rove_origin {
+	u8 grh[ROVE_GRH_LEN];
+	u8 sl;
+	u8 network_hdr_type;
+	u16 vlan_id;
+};
+
+/**
  * struct rove_pkt - a received packet, checked and in host byte order
  * @opcode: enum rove_opcode, with the service bits
  * @op: its row of rove_opcodes[]; never one without ROVE_OPF_VALID
@@ -38,6 +52,9 @@ struct rove_swqe;
  * @atomic_orig: AtomicAckETH: value before the operation
  * @imm: ImmDt, as on the wire
  * @inv_rkey: IETH
+ * @qkey: DETH
+ * @src_qpn: DETH
+ * @origin: UD: filled in by the environment before rove_tqp_rx()
  * @buf: the environment's handle on the bytes, for its copy functions
  */
 struct rove_pkt {
@@ -60,12 +77,15 @@ struct rove_pkt {
 	u64 atomic_orig;
 	__be32 imm;
 	u32 inv_rkey;
+	u32 qkey;
+	u32 src_qpn;
+	const struct rove_origin *origin;
 	void *buf;
 };
 
 /**
  * rove_pkt_parse() - read and check a packet's headers
- * @pkt: filled in, but for @buf
+ * @pkt: filled in, but for @origin and @buf
  * @bth: the bytes that follow the UDP header; at least min(@len, ROVE_MAX_HDR)
  *	of them must be readable
  * @len: bytes from the BTH to the end of the ICRC
@@ -88,6 +108,7 @@ enum rove_burst_kind {
 	ROVE_BURST_READ_RESPONSE,
 	ROVE_BURST_ATOMIC_ACK,
 	ROVE_BURST_ACK,
+	ROVE_BURST_DATAGRAM,
 };
 
 /**
@@ -102,12 +123,12 @@ enum rove_burst_kind {
  * @mtu: payload bytes of each packet but the message's last
  * @offset: first payload byte, counted from the message's beginning
  * @length: payload bytes in this burst
- * @wqe: SEND, WRITE, ATOMIC, READ_REQUEST: the work request; its SGEs or
+ * @wqe: SEND, WRITE, ATOMIC, READ_REQUEST, DATAGRAM: the work request; its SGEs or
  *	inline bytes are the payload
  * @va: RETH and AtomicETH of the first packet; READ_RESPONSE: where the
  *	payload is read, at @va + @offset
- * @rkey: likewise
- * @dma_len: RETH
+ * @rkey: likewise; DATAGRAM: its Q_Key
+ * @dma_len: RETH; DATAGRAM: number of the QP that sends it
  * @syndrome: AETH
  * @msn: AETH
  * @atomic_orig: ATOMIC_ACK

@@ -2,6 +2,7 @@
 /*
  * tqp.c - a QP's states, and the way in for packets, posts and time
  */
+#include <linux/build_bug.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 #include "engine.h"
@@ -104,6 +105,10 @@ void rove_tqp_flush(struct rove_tqp *t)
 
 void rove_tqp_send(struct rove_tqp *t, u64 now)
 {
+	if (unlikely(t->service == ROVE_SVC_UD)) {
+		rove_ud_run(t);
+		return;
+	}
 	rove_resp_run(t);
 	rove_req_run(t, now);
 	rearm(t);
@@ -111,13 +116,26 @@ void rove_tqp_send(struct rove_tqp *t, u64 now)
 
 bool rove_tqp_waits(const struct rove_tqp *t)
 {
+	/* In SQE what is posted is flushed, by whoever looks. */
+	if (t->state == ROVE_TQP_SQE)
+		return false;
 	return t->state != ROVE_TQP_RTS || t->req.cur != t->req.fetched;
+}
+
+/* Not RC, or not for this service. */
+static noinline void rx_other(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	if ((pkt->opcode & ROVE_SVC_MASK) != t->service)
+		rove_env_count(t, ROVE_CNT_RX_BAD_SERVICE);
+	else
+		rove_ud_rx(t, pkt);
 }
 
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
-	if (unlikely((pkt->opcode & ROVE_SVC_MASK) != t->service)) {
-		rove_env_count(t, ROVE_CNT_RX_BAD_SERVICE);
+	BUILD_BUG_ON(ROVE_SVC_RC);
+	if (unlikely((pkt->opcode & ROVE_SVC_MASK) | t->service)) {
+		rx_other(t, pkt);
 		return;
 	}
 	if (pkt->op->flags & ROVE_OPF_REQUEST)

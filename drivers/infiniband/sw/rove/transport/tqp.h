@@ -10,6 +10,7 @@
  *
  *	requester.c	work requests to packets; acknowledgements to completions
  *	responder.c	requests to memory; acknowledgements, READ responses
+ *	ud.c		datagrams, either way
  *	tqp.c		states, errors, flush, timer
  */
 #ifndef ROVE_TQP_H
@@ -245,7 +246,8 @@ struct rove_responder {
 /**
  * struct rove_tqp - one queue pair
  * @qpn: local number, for completions
- * @dest_qpn: the peer's
+ * @dest_qpn: the peer's; UD: of the datagram at hand
+ * @qkey: UD: the key that a datagram must have to be received
  * @mtu: path MTU in bytes, 256 to 4096
  * @state: enum rove_tqp_state
  * @service: enum rove_service, by the type of the QP; what another service's
@@ -268,6 +270,7 @@ struct rove_responder {
 struct rove_tqp {
 	u32 qpn;
 	u32 dest_qpn;
+	u32 qkey;
 	u32 mtu;
 	enum rove_tqp_state state;
 	u8 service;

@@ -18,6 +18,12 @@
 #define ROVE_UDP_PORT		4791
 #define ROVE_PKEY_DEFAULT	0xffff
 #define ROVE_ICRC_LEN		4
+/* A datagram for each QP of a multicast group. */
+#define ROVE_MULTICAST_QPN	0xffffff
+/* In a work request: take the Q_Key of the QP instead (10.2.5). */
+#define ROVE_QKEY_OWN		0x80000000
+/* Room that a received datagram leaves for its network header. */
+#define ROVE_GRH_LEN		40
 
 /* Longest BTH plus extended headers: BTH + AtomicETH, 12 + 28. */
 #define ROVE_MAX_HDR		40
@@ -59,6 +65,12 @@ enum rove_opcode {
 	ROVE_OP_SEND_ONLY_INV		= 0x17,
 };
 
+/* All that UD has. */
+enum rove_ud_opcode {
+	ROVE_OP_UD_SEND_ONLY		= ROVE_SVC_UD | ROVE_OP_SEND_ONLY,
+	ROVE_OP_UD_SEND_ONLY_IMM	= ROVE_SVC_UD | ROVE_OP_SEND_ONLY_IMM,
+};
+
 /* What an opcode carries and where in a message it stands. */
 enum rove_opcode_flags {
 	ROVE_OPF_VALID		= 1 << 0,
@@ -76,6 +88,7 @@ enum rove_opcode_flags {
 	ROVE_OPF_IMM		= 1 << 12,
 	ROVE_OPF_INV		= 1 << 13,
 	ROVE_OPF_PAYLOAD	= 1 << 14,	/* may carry payload */
+	ROVE_OPF_DETH		= 1 << 15,
 };
 
 /**
@@ -110,6 +123,11 @@ struct rove_reth {		/* RDMA extended transport header (9.3.3) */
 	__be64 va;
 	__be32 rkey;
 	__be32 len;
+} __packed;
+
+struct rove_deth {		/* datagram extended transport header (9.3.2) */
+	__be32 qkey;
+	__be32 src_qpn;		/* 8 reserved bits, source QPN */
 } __packed;
 
 struct rove_atomiceth {		/* 9.3.4 */
