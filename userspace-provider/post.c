@@ -68,6 +68,15 @@ static int fill_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		wqe->rkey = wr->wr.atomic.rkey;
 		wqe->compare_add = wr->wr.atomic.compare_add;
 		break;
+	case IBV_WR_LOCAL_INV:
+		wqe->invalidate_rkey = wr->invalidate_rkey;
+		break;
+	case IBV_WR_BIND_MW:
+		if (wr->bind_mw.mw->type != IBV_MW_TYPE_2 ||
+		    rove_wqe_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+				      &wr->bind_mw.bind_info))
+			return EINVAL;
+		break;
 	default:
 		return EINVAL;
 	}

@@ -79,9 +79,11 @@ static void rove_free_context(struct ibv_context *context)
 
 /* What is NULL here is answered by libibverbs with EOPNOTSUPP. */
 static const struct verbs_context_ops rove_context_ops = {
+	.alloc_mw = rove_alloc_mw,
 	.alloc_parent_domain = rove_alloc_parent_domain,
 	.alloc_pd = rove_alloc_pd,
 	.alloc_td = rove_alloc_td,
+	.bind_mw = rove_bind_mw,
 	.create_ah = rove_create_ah,
 	.create_cq = rove_create_cq,
 	.create_cq_ex = rove_create_cq_ex,
@@ -89,6 +91,7 @@ static const struct verbs_context_ops rove_context_ops = {
 	.create_qp_ex = rove_create_qp_ex,
 	.create_srq = rove_create_srq,
 	.create_srq_ex = rove_create_srq_ex,
+	.dealloc_mw = rove_dealloc_mw,
 	.dealloc_pd = rove_dealloc_pd,
 	.dealloc_td = rove_dealloc_td,
 	.dereg_mr = rove_dereg_mr,

@@ -3,7 +3,7 @@
  * The provider's objects: who owns what, and which lock guards it.
  *
  *   rove.c     device, context, registration with libibverbs
- *   pd.c mr.c ah.c       protection and thread domains, regions, addresses
+ *   pd.c mr.c mw.c ah.c  protection and thread domains, regions, windows, addresses
  *   cq.c cq_poll.c       completion queues: life cycle, polling
  *   qp.c                 queue pairs: life cycle
  *   srq.c                shared receive queues
@@ -253,6 +253,11 @@ struct ibv_mr *rove_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 int rove_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int rove_dereg_mr(struct verbs_mr *vmr);
+
+/* mw.c */
+struct ibv_mw *rove_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int rove_dealloc_mw(struct ibv_mw *mw);
+int rove_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* ah.c */
 struct ibv_ah *rove_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);

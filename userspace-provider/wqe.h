@@ -21,6 +21,8 @@ static_assert(ROVE_WR_RDMA_WRITE == (int)IBV_WR_RDMA_WRITE &&
 	      ROVE_WR_RDMA_READ == (int)IBV_WR_RDMA_READ &&
 	      ROVE_WR_ATOMIC_CMP_AND_SWP == (int)IBV_WR_ATOMIC_CMP_AND_SWP &&
 	      ROVE_WR_ATOMIC_FETCH_AND_ADD == (int)IBV_WR_ATOMIC_FETCH_AND_ADD &&
+	      ROVE_WR_LOCAL_INV == (int)IBV_WR_LOCAL_INV &&
+	      ROVE_WR_BIND_MW == (int)IBV_WR_BIND_MW &&
 	      ROVE_WR_SEND_WITH_INV == (int)IBV_WR_SEND_WITH_INV, "opcodes");
 static_assert(ROVE_WR_FENCE == (int)IBV_SEND_FENCE &&
 	      ROVE_WR_SIGNALED == (int)IBV_SEND_SIGNALED &&
@@ -44,6 +46,8 @@ static inline bool rove_may_send(const struct rove_qp *qp)
 static inline bool rove_may_inline(uint8_t opcode)
 {
 	return opcode != ROVE_WR_RDMA_READ &&
+	       opcode != ROVE_WR_LOCAL_INV &&
+	       opcode != ROVE_WR_BIND_MW &&
 	       opcode != ROVE_WR_ATOMIC_CMP_AND_SWP &&
 	       opcode != ROVE_WR_ATOMIC_FETCH_AND_ADD;
 }
@@ -107,6 +111,22 @@ static inline int rove_fill_recv(struct rove_wq *rq,
 		memcpy(wqe->sge, wr->sg_list,
 		       wr->num_sge * sizeof(*wr->sg_list));
 	rq->prod++;
+	return 0;
+}
+
+/* The rest of a BIND_MW that has been begun; an errno. */
+static inline int rove_wqe_set_bind(struct rove_send_wqe *wqe,
+				    const struct ibv_mw *mw, uint32_t rkey,
+				    const struct ibv_mw_bind_info *info)
+{
+	if (unlikely((rkey ^ mw->rkey) >> 8 || (!info->mr && info->length) ||
+		     (info->mr && info->mr->pd != mw->pd)))
+		return EINVAL;
+	wqe->rkey = rkey;
+	wqe->remote_addr = info->addr;
+	wqe->bind.length = info->length;
+	wqe->bind.access = info->mw_access_flags;
+	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
 	return 0;
 }
 

@@ -15,6 +15,8 @@ const uint64_t rove_qp_send_ops = IBV_QP_EX_WITH_RDMA_WRITE |
 				  IBV_QP_EX_WITH_RDMA_READ |
 				  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+				  IBV_QP_EX_WITH_LOCAL_INV |
+				  IBV_QP_EX_WITH_BIND_MW |
 				  IBV_QP_EX_WITH_SEND_WITH_INV;
 
 const uint64_t rove_qp_ud_send_ops = IBV_QP_EX_WITH_SEND |
@@ -181,6 +183,24 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 		rove_wqe_set_dest(qp->wr_cur, ah, remote_qpn, remote_qkey);
 }
 
+static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	struct rove_send_wqe *wqe = begin(ibqp, ROVE_WR_LOCAL_INV);
+
+	if (likely(wqe))
+		wqe->invalidate_rkey = invalidate_rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *bind_info)
+{
+	struct rove_send_wqe *wqe = begin(ibqp, ROVE_WR_BIND_MW);
+
+	if (likely(wqe) && (mw->type != IBV_MW_TYPE_2 ||
+			    rove_wqe_set_bind(wqe, mw, rkey, bind_info)))
+		fail(to_rove_qp_ex(ibqp), EINVAL);
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 			    const struct ibv_sge *sg_list)
 {
@@ -264,6 +284,10 @@ void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops)
 		qp->wr_send_imm = wr_send_imm;
 	if (send_ops & IBV_QP_EX_WITH_SEND_WITH_INV)
 		qp->wr_send_inv = wr_send_inv;
+	if (send_ops & IBV_QP_EX_WITH_LOCAL_INV)
+		qp->wr_local_inv = wr_local_inv;
+	if (send_ops & IBV_QP_EX_WITH_BIND_MW)
+		qp->wr_bind_mw = wr_bind_mw;
 	if (send_ops & IBV_QP_EX_WITH_RDMA_WRITE)
 		qp->wr_rdma_write = wr_rdma_write;
 	if (send_ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)

@@ -40,6 +40,7 @@
 		struct payload core_payload;		\
 	}
 
+ROVE_CMD(ibv_alloc_mw, ib_uverbs_alloc_mw);
 ROVE_CMD(ibv_alloc_pd, ib_uverbs_alloc_pd);
 ROVE_CMD(ibv_create_qp, ib_uverbs_create_qp);
 ROVE_CMD(ibv_get_context, ib_uverbs_get_context);
@@ -133,13 +134,18 @@ struct verbs_device {
 
 /* 76 operations in alphabetical order; the gaps are those we leave NULL. */
 struct verbs_context_ops {
-	void *gap0[4];
+	void *gap0[2];
+	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
+	void *gap3[1];
 	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *context,
 				struct ibv_parent_domain_init_attr *attr);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
 	struct ibv_td *(*alloc_td)(struct ibv_context *context,
 				   struct ibv_td_init_attr *attr);
-	void *gap7[6];
+	void *gap7[3];
+	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw,
+		       struct ibv_mw_bind *bind);
+	void *gap11[2];
 	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 	void *gap14[1];
 	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe,
@@ -157,7 +163,8 @@ struct verbs_context_ops {
 				      struct ibv_srq_init_attr *attr);
 	struct ibv_srq *(*create_srq_ex)(struct ibv_context *context,
 					 struct ibv_srq_init_attr_ex *attr);
-	void *gap24[2];
+	void *gap24[1];
+	int (*dealloc_mw)(struct ibv_mw *mw);
 	int (*dealloc_pd)(struct ibv_pd *pd);
 	int (*dealloc_td)(struct ibv_td *td);
 	int (*dereg_mr)(struct verbs_mr *mr);
@@ -243,6 +250,11 @@ int ibv_cmd_rereg_mr(struct verbs_mr *mr, uint32_t flags, void *addr,
 		     size_t cmd_size, struct ib_uverbs_rereg_mr_resp *resp,
 		     size_t resp_size);
 int ibv_cmd_dereg_mr(struct verbs_mr *mr);
+int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type,
+		     struct ibv_mw *mw, struct ibv_alloc_mw *cmd,
+		     size_t cmd_size, struct ib_uverbs_alloc_mw_resp *resp,
+		     size_t resp_size);
+int ibv_cmd_dealloc_mw(struct ibv_mw *mw);
 int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah,
 		      struct ibv_ah_attr *attr,
 		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size);
@@ -310,12 +322,15 @@ static_assert(sizeof(struct verbs_context_ops) == 76 * sizeof(void *),
 #define ROVE_SLOT(op, n)						\
 	static_assert(offsetof(struct verbs_context_ops, op) ==		\
 		      (n) * sizeof(void *), "verbs_context_ops." #op)
+ROVE_SLOT(alloc_mw, 2);
 ROVE_SLOT(alloc_parent_domain, 4);
+ROVE_SLOT(bind_mw, 10);
 ROVE_SLOT(create_ah, 13);
 ROVE_SLOT(create_cq, 15);
 ROVE_SLOT(create_qp, 19);
 ROVE_SLOT(create_srq, 22);
 ROVE_SLOT(create_srq_ex, 23);
+ROVE_SLOT(dealloc_mw, 25);
 ROVE_SLOT(dealloc_pd, 26);
 ROVE_SLOT(destroy_cq, 31);
 ROVE_SLOT(destroy_qp, 34);

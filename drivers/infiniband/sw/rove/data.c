@@ -12,6 +12,7 @@
 #include <linux/string.h>
 #include "data.h"
 #include "fastreg.h"
+#include "mw.h"
 #include "qp.h"
 #include "region.h"
 #include "srq.h"
@@ -261,6 +262,8 @@ u32 rove_env_local(struct rove_tqp *t, const struct rove_send_wqe *wqe)
 		/* Not from a program's ring, whatever it says (hazard 4). */
 		return qp->user ? ROVE_WC_LOC_QP_OP_ERR :
 				  rove_fastreg_execute(qp, wqe);
+	case ROVE_WR_BIND_MW:
+		return rove_mw_bind(qp, wqe);
 	default:
 		return ROVE_WC_LOC_QP_OP_ERR;
 	}

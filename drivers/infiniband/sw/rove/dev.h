@@ -35,6 +35,7 @@ struct rove_net;
  * @num_qp: objects alive, against the limits that query_device tells
  * @num_cq: likewise
  * @num_mr: likewise
+ * @num_mw: likewise
  * @num_pd: likewise
  * @num_ah: likewise
  * @num_srq: likewise
@@ -59,6 +60,7 @@ struct rove_dev {
 	atomic_t num_qp;
 	atomic_t num_cq;
 	atomic_t num_mr;
+	atomic_t num_mw;
 	atomic_t num_pd;
 	atomic_t num_ah;
 	atomic_t num_srq;
@@ -83,6 +85,7 @@ struct rove_ucontext {
 #define ROVE_MAX_QP		1048576
 #define ROVE_MAX_CQ		1048576
 #define ROVE_MAX_MR		1048576
+#define ROVE_MAX_MW		1048576
 #define ROVE_MAX_PD		1048576
 #define ROVE_MAX_AH		1048576
 #define ROVE_MAX_SRQ		1048576

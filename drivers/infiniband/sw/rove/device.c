@@ -18,6 +18,7 @@
 #include "cq.h"
 #include "fastreg.h"
 #include "mr.h"
+#include "mw.h"
 #include "netns.h"
 #include "qp.h"
 #include "ring.h"
@@ -53,6 +54,8 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_qp_wr = ROVE_MAX_QP_WR,
 		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
 				    IB_DEVICE_MEM_MGT_EXTENSIONS |
+				    IB_DEVICE_MEM_WINDOW |
+				    IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_PORT_ACTIVE_EVENT,
@@ -63,6 +66,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_cq = ROVE_MAX_CQ,
 		.max_cqe = ROVE_MAX_CQE,
 		.max_mr = ROVE_MAX_MR,
+		.max_mw = ROVE_MAX_MW,
 		.max_pd = ROVE_MAX_PD,
 		.max_qp_rd_atom = ROVE_MAX_RD_ATOMIC,
 		.max_qp_init_rd_atom = ROVE_MAX_RD_ATOMIC,
@@ -321,6 +325,8 @@ static const struct ib_device_ops rove_device_ops = {
 	.get_dma_mr = rove_get_dma_mr,
 	.alloc_mr = rove_alloc_mr,
 	.map_mr_sg = rove_map_mr_sg,
+	.alloc_mw = rove_alloc_mw,
+	.dealloc_mw = rove_dealloc_mw,
 	.dereg_mr = rove_dereg_mr,
 
 	.create_qp = rove_create_qp,
@@ -340,6 +346,7 @@ static const struct ib_device_ops rove_device_ops = {
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, rove_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, rove_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, rove_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, rove_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, rove_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, rove_srq, ibsrq),

@@ -22,6 +22,7 @@
  */
 #define ROVE_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
+			 IB_ACCESS_MW_BIND | IB_ZERO_BASED | \
 			 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
 
 struct rove_mr *rove_mr_alloc(struct ib_pd *ibpd, enum rove_region_kind kind,
@@ -158,7 +159,7 @@ static struct ib_umem *rove_mr_pin(struct ib_device *ibdev,
 	umem = rove_umem_get(ibdev, start, length, access);
 	if (IS_ERR(umem))
 		return umem;
-	r->iova = iova;
+	r->iova = access & IB_ZERO_BASED ? 0 : iova;
 	r->length = length;
 	err = rove_mr_map(r, umem);
 	if (!err)

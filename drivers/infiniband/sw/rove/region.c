@@ -202,18 +202,28 @@ void rove_region_open(struct rove_region *r, struct ib_pd *pd)
 	smp_store_release(&r->pd, pd);
 }
 
-int rove_region_bind(struct rove_region *w, struct rove_region *r)
+/*
+ * A window's lock is taken before its region's, which lockdep is told: no region
+ * is both.
+ */
+int rove_region_use(struct rove_region *r)
 {
 	int err = -EINVAL;
 
-	spin_lock_bh(&r->lock);
+	spin_lock_nested(&r->lock, SINGLE_DEPTH_NESTING);
 	if (!r->dying) {
 		r->windows++;
-		w->parent = r;
 		err = 0;
 	}
-	spin_unlock_bh(&r->lock);
+	spin_unlock(&r->lock);
 	return err;
+}
+
+void rove_region_unuse(struct rove_region *r)
+{
+	spin_lock_nested(&r->lock, SINGLE_DEPTH_NESTING);
+	r->windows--;
+	spin_unlock(&r->lock);
 }
 
 void rove_region_unbind(struct rove_region *w)
@@ -221,12 +231,9 @@ void rove_region_unbind(struct rove_region *w)
 	struct rove_region *r = w->parent;
 
 	rove_region_close(w);
-	if (!r)
-		return;
 	w->parent = NULL;
-	spin_lock_bh(&r->lock);
-	r->windows--;
-	spin_unlock_bh(&r->lock);
+	if (r)
+		rove_region_unuse(r);
 }
 
 int rove_region_kill(struct rove_region *r)

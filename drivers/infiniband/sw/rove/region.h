@@ -211,15 +211,16 @@ void rove_region_close(struct rove_region *r);
 void rove_region_open(struct rove_region *r, struct ib_pd *pd);
 
 /**
- * rove_region_bind() - bind a window to a region
- * @w: the window, closed and not bound; its @lock held
- * @r: the region
+ * rove_region_use() - bind a window to a region
+ * @r: the region; cannot go or change until rove_region_unuse()
  *
+ * Context: a window's @lock may be held.
  * Return: 0, or -EINVAL when @r is about to go.
  */
-int rove_region_bind(struct rove_region *w, struct rove_region *r);
+int rove_region_use(struct rove_region *r);
+void rove_region_unuse(struct rove_region *r);
 
-/* Close a window, and bind it to nothing.  Its @lock held. */
+/* Close a region, and if it is a window, bind it to nothing.  Its @lock held. */
 void rove_region_unbind(struct rove_region *w);
 
 /**
