@@ -322,6 +322,7 @@ static const struct ib_device_ops rove_device_ops = {
 	.req_notify_cq = rove_req_notify_cq,
 
 	.reg_user_mr = rove_reg_user_mr,
+	.rereg_user_mr = rove_rereg_user_mr,
 	.get_dma_mr = rove_get_dma_mr,
 	.alloc_mr = rove_alloc_mr,
 	.map_mr_sg = rove_map_mr_sg,

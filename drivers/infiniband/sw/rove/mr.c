@@ -201,6 +201,94 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/*
+ * The same pages, or others.  A program's memory is its own to pin: not that of
+ * another process that was given the file descriptor.
+ */
+static int rove_mr_retranslate(struct rove_mr *mr, struct rove_region *new,
+			       struct ib_umem **umem, bool trans, u64 start,
+			       u64 length, u64 iova)
+{
+	struct rove_region *old = mr->region;
+
+	if (!trans) {
+		if (mr->umem->writable || !ib_access_writable(new->access)) {
+			new->iova = old->iova;
+			new->length = old->length;
+			new->offset = old->offset;
+			new->shift = old->shift;
+			new->blocks = old->blocks;
+			return 0;
+		}
+		start = mr->umem->address;
+		length = old->length;
+		iova = old->iova;
+	}
+	if (mr->umem->owning_mm != current->mm)
+		return -EPERM;
+	*umem = rove_mr_pin(mr->ibmr.device, new, start, length, iova,
+			    new->access);
+	return PTR_ERR_OR_ZERO(*umem);
+}
+
+/*
+ * What is to be is prepared while the old goes on being used, and then takes its
+ * place at once.  Whatever fails, the region is as it was (hazard 27).
+ */
+struct ib_mr *rove_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				 u64 length, u64 iova, int access,
+				 struct ib_pd *pd, struct ib_udata *udata)
+{
+	struct rove_mr *mr = to_rmr(ibmr);
+	struct rove_region *old = mr->region, *new;
+	bool trans = flags & IB_MR_REREG_TRANS;
+	struct ib_umem *umem = NULL;
+	int err = 0;
+
+	/* Only what was pinned by its address can be told again by one. */
+	if (!mr->umem || mr->umem->is_dmabuf)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = old->access;
+	err = rove_mr_check_access(access);
+	if (!err && trans)
+		err = rove_mr_check_range(iova, length);
+	if (err)
+		return ERR_PTR(err);
+	new = rove_region_alloc(flags & IB_MR_REREG_PD ? pd : old->home,
+				ROVE_REGION_PAGES);
+	if (!new)
+		return ERR_PTR(-ENOMEM);
+	new->access = access;
+	new->pd = new->home;
+	err = rove_mr_retranslate(mr, new, &umem, trans, start, length, iova);
+	if (err)
+		goto err_free;
+	err = rove_region_kill(old);
+	if (err)
+		goto err_unpin;
+
+	WARN_ON(rove_region_replace(to_rdev(ibmr->device), old, new));
+	mr->region = new;
+	rove_region_drain(old);
+	if (umem) {
+		swap(umem, mr->umem);
+		ib_umem_release(umem);
+		kvfree(old->blocks);
+	}
+	rove_region_free(old);
+	return NULL;
+
+err_unpin:
+	if (umem) {
+		ib_umem_release(umem);
+		kvfree(new->blocks);
+	}
+err_free:
+	rove_region_free(new);
+	return ERR_PTR(err);
+}
+
 struct ib_mr *rove_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct rove_mr *mr;

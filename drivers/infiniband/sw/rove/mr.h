@@ -58,6 +58,9 @@ void rove_mr_free(struct rove_mr *mr);
 struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			       u64 iova, int access,
 			       ROVE_DMAH_ARG struct ib_udata *udata);
+struct ib_mr *rove_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				 u64 length, u64 iova, int access,
+				 struct ib_pd *pd, struct ib_udata *udata);
 struct ib_mr *rove_get_dma_mr(struct ib_pd *ibpd, int access);
 int rove_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
