@@ -261,28 +261,34 @@ gid_index() {
 # --- a server and a client ------------------------------------------------------------
 
 listening() { inns "$1" ss -Hltn "sport = :$2" | grep -q .; }
+# likewise, for a listener of rdma_cm's
+cm_listening() { inns "$1" rdma resource show cm_id | grep -q "LISTEN.*:$2 "; }
 
 # both SECONDS A|B SERVER-COMMAND CLIENT-COMMAND
 # Runs the server on the end named, the client on the other; in the commands
 # %d is the device, %g4 and %g6 the GID index, %p the TCP port, %s the server's
-# address (IPv4).  Output: $tmp/server, $tmp/client.
+# address (IPv4) for a TCP connection, %a4 and %a6 its link's, %c4 and %c6 the
+# client's link's.  The client starts when the server listens, as $READY
+# (listening, cm_listening) sees it.  Output: $tmp/server, $tmp/client.
 both() {
 	local limit=$1 side=$2 srv=$3 cli=$4 sns cns sdev cdev saddr caddr pid rc src p=$((port++))
-	local s4 s6 c4 c6
+	local s4 s6 c4 c6 sa4 sa6 ca4 ca6
 	echo "$port" > "$tmp/port"
 	if [[ $side == A ]]; then
-		sns=$NSA cns=$NSB sdev=$LA cdev=$LB saddr=$A4
+		sns=$NSA cns=$NSB sdev=$LA cdev=$LB saddr=$A4 sa4=$A4 sa6=$A6 ca4=$B4 ca6=$B6
 		s4=$(gid_index "$LA" $A4) s6=$(gid_index "$LA" $A6) c4=$(gid_index "$LB" $B4) c6=$(gid_index "$LB" $B6)
 	else
-		sns=$NSB cns=$NSA sdev=$LB cdev=$LA saddr=$B4
+		sns=$NSB cns=$NSA sdev=$LB cdev=$LA saddr=$B4 sa4=$B4 sa6=$B6 ca4=$A4 ca6=$A6
 		s4=$(gid_index "$LB" $B4) s6=$(gid_index "$LB" $B6) c4=$(gid_index "$LA" $A4) c6=$(gid_index "$LA" $A6)
 	fi
 	[[ $FLAT ]] && saddr=127.0.0.1
+	srv=${srv//%a4/$sa4} srv=${srv//%a6/$sa6} cli=${cli//%a4/$sa4} cli=${cli//%a6/$sa6}
+	srv=${srv//%c4/$ca4} srv=${srv//%c6/$ca6} cli=${cli//%c4/$ca4} cli=${cli//%c6/$ca6}
 	srv=${srv//%d/$sdev} srv=${srv//%g4/$s4} srv=${srv//%g6/$s6} srv=${srv//%p/$p}
 	cli=${cli//%d/$cdev} cli=${cli//%g4/$c4} cli=${cli//%g6/$c6} cli=${cli//%p/$p} cli=${cli//%s/$saddr}
 	spawn "$sns" timeout -k 5 "$limit" bash -c "$srv" > "$tmp/server" 2>&1 &
 	pid=$!
-	if ! wait_for 30 eval "listening '$sns' $p || gone $pid" || gone $pid; then
+	if ! wait_for 30 eval "${READY:-listening} '$sns' $p || gone $pid" || gone $pid; then
 		echo "server does not listen: $srv"; cat "$tmp/server"
 		kill $pid 2>/dev/null; wait $pid; return 1
 	fi
