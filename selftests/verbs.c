@@ -30,7 +30,7 @@ struct end {
 	struct ibv_mr *mr;
 	union ibv_gid gid;
 	int gid_index;
-	char buf[256];
+	char buf[65536];
 };
 
 static struct end a, b;
@@ -94,7 +94,8 @@ static void open_end(struct end *e, const char *name, const char *gid)
 	e->chan = ibv_create_comp_channel(e->ctx);
 	if (!e->pd || !e->chan)
 		die("alloc_pd");
-	e->mr = ibv_reg_mr(e->pd, e->buf, sizeof(e->buf), IBV_ACCESS_LOCAL_WRITE);
+	e->mr = ibv_reg_mr(e->pd, e->buf, sizeof(e->buf),
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	cq.channel = e->chan;
 	e->cq = ibv_create_cq_ex(e->ctx, &cq);
 	if (!e->cq)
@@ -110,6 +111,7 @@ static void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_t qpn, 
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = qpn,
 		.max_dest_rd_atomic = 1,
@@ -444,6 +446,65 @@ static void t_domains(void)
 	CHECK(!ibv_dealloc_pd(parent) && !ibv_dealloc_td(td));
 }
 
+/* Megabits a second of about @n WRITEs of 64 KiB, after the first; < 0: failed */
+static double write_rate(int n)
+{
+	struct ibv_sge sge = { (uintptr_t)a.buf, sizeof(a.buf), a.mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = { (uintptr_t)b.buf, b.mr->rkey },
+	}, *bad;
+	uint64_t begin;
+	int i, first;
+
+	for (i = 0; i <= n; i++)
+		if (ibv_post_send(a.qp, &wr, &bad))
+			return -1;
+	do
+		first = drain(&a);
+	while (!first);
+	begin = now(CLOCK_MONOTONIC);
+	n -= first - 1;
+	if (first < 0 || !wait_for(&a, n))
+		return -1;
+	return n * 8.0 * sizeof(a.buf) * 1e3 / (now(CLOCK_MONOTONIC) - begin);
+}
+
+static void t_rate(void)
+{
+	struct ibv_qp_attr attr = { .rate_limit = 20000 };
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 80000 };
+	struct ibv_device_attr_ex dev;
+	double rate;
+
+	CHECK(!ibv_query_device_ex(a.ctx, NULL, &dev));
+	CHECK(dev.packet_pacing_caps.supported_qpts & (1 << IBV_QPT_RC));
+	CHECK(dev.packet_pacing_caps.qp_rate_limit_min <= 20000);
+	CHECK(dev.packet_pacing_caps.qp_rate_limit_max >= 80000);
+
+	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_RATE_LIMIT));
+	rate = write_rate(40);
+	printf("# limit 20 Mbit/s: payload at %.1f\n", rate);
+	/* MTU 1024: headers are 6 % of the limit */
+	CHECK(rate > 16 && rate < 20);
+
+	CHECK(!ibv_modify_qp_rate_limit(a.qp, &limit));
+	rate = write_rate(120);
+	printf("# limit 80 Mbit/s: payload at %.1f\n", rate);
+	CHECK(rate > 64 && rate < 80);
+
+	/* with a transition, too, and for ever is not what 0 means */
+	attr.rate_limit = 0;
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
+	rate = write_rate(200);
+	printf("# no limit: payload at %.1f\n", rate);
+	CHECK(rate > 120);
+
+	limit.max_burst_sz = 4096;
+	CHECK(ibv_modify_qp_rate_limit(a.qp, &limit) == EOPNOTSUPP);
+}
+
 /*
  * Payload is placed by the kernel's memcpy(), which stores in whatever order is
  * fast: to poll on data is no substitute for a completion.
@@ -554,6 +615,7 @@ int main(int argc, char **argv)
 	run("moderation: a full CQ waits for nothing", t_full);
 	run("completion timestamps: monotonic, between post and poll; wall clock", t_clock);
 	run("thread and parent domains", t_domains);
+	run("a rate limit is kept", t_rate);
 	run("data in order: not promised", t_in_order);
 	run("raw packet QPs, flow steering, WQs, counters: EOPNOTSUPP", t_unsupported);
 	printf("1..%d\n", count);

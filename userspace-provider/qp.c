@@ -175,15 +175,27 @@ static void restart(struct rove_wq *wq)
 	wq->cons = 0;
 }
 
+/* A rate limit goes into the longer command only. */
+static int modify(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ib_uverbs_ex_modify_qp_resp resp = {};
+	struct ibv_modify_qp_ex cmd_ex = {};
+	struct ibv_modify_qp cmd = {};
+
+	if (mask & IBV_QP_RATE_LIMIT)
+		return ibv_cmd_modify_qp_ex(ibqp, attr, mask, &cmd_ex,
+					    sizeof(cmd_ex), &resp, sizeof(resp));
+	return ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+}
+
 int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct rove_qp *qp = to_rove_qp(ibqp);
-	struct ibv_modify_qp cmd = {};
 	bool reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
 	int ret;
 
 	if (!reset) {
-		ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+		ret = modify(ibqp, attr, mask);
 		if (!ret && (mask & IBV_QP_STATE))
 			ibqp->state = attr->qp_state;
 		return ret;
@@ -192,7 +204,7 @@ int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	/* Nobody may post between the kernel's return to 0 and ours. */
 	rove_lock(&qp->sq.lock);
 	rove_lock(&qp->rq.lock);
-	ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	ret = modify(ibqp, attr, mask);
 	if (!ret) {
 		ibqp->state = IBV_QPS_RESET;
 		restart(&qp->sq);
@@ -204,6 +216,19 @@ int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (!ret)
 		forget_completions(qp);
 	return ret;
+}
+
+int rove_modify_qp_rate_limit(struct ibv_qp *ibqp,
+			      struct ibv_qp_rate_limit_attr *limit)
+{
+	struct ibv_qp_attr attr = { .rate_limit = limit->rate_limit };
+
+	if (limit->comp_mask)
+		return EINVAL;
+	/* How it is kept is not to be chosen. */
+	if (limit->max_burst_sz || limit->typical_pkt_sz)
+		return EOPNOTSUPP;
+	return modify(ibqp, &attr, IBV_QP_RATE_LIMIT);
 }
 
 int rove_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,

@@ -39,6 +39,13 @@ static int rove_query_device_ex(struct ibv_context *context,
 		attr->completion_timestamp_mask = UINT64_MAX;
 		attr->hca_core_clock = 1000 * 1000;	/* kHz */
 	}
+	/* Any rate that the attribute can say, in kb/s. */
+	if (attr_size >= offsetof(struct ibv_device_attr_ex, packet_pacing_caps) +
+			 sizeof(attr->packet_pacing_caps)) {
+		attr->packet_pacing_caps.qp_rate_limit_min = 1;
+		attr->packet_pacing_caps.qp_rate_limit_max = UINT32_MAX;
+		attr->packet_pacing_caps.supported_qpts = 1 << IBV_QPT_RC;
+	}
 	return 0;
 }
 
@@ -102,6 +109,7 @@ static const struct verbs_context_ops rove_context_ops = {
 	.free_context = rove_free_context,
 	.modify_cq = rove_modify_cq,
 	.modify_qp = rove_modify_qp,
+	.modify_qp_rate_limit = rove_modify_qp_rate_limit,
 	.modify_srq = rove_modify_srq,
 	.poll_cq = rove_poll_cq,
 	.post_recv = rove_post_recv,

@@ -285,6 +285,8 @@ struct ibv_qp *rove_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 				 struct ibv_qp_init_attr_ex *attr);
 int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
+int rove_modify_qp_rate_limit(struct ibv_qp *ibqp,
+			      struct ibv_qp_rate_limit_attr *limit);
 int rove_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
 int rove_destroy_qp(struct ibv_qp *ibqp);

@@ -55,6 +55,7 @@ ROVE_CMD(ibv_rereg_mr, ib_uverbs_rereg_mr);
 ROVE_CMD(ibv_resize_cq, ib_uverbs_resize_cq);
 ROVE_CMD_EX(ibv_create_cq_ex, ib_uverbs_ex_create_cq);
 ROVE_CMD_EX(ibv_modify_cq, ib_uverbs_ex_modify_cq);
+ROVE_CMD_EX(ibv_modify_qp_ex, ib_uverbs_ex_modify_qp);
 
 /* Objects that begin with the public one. */
 struct verbs_mr {
@@ -181,7 +182,8 @@ struct verbs_context_ops {
 	int (*modify_cq)(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 	void *gap46[1];
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-	void *gap48[1];
+	int (*modify_qp_rate_limit)(struct ibv_qp *qp,
+				    struct ibv_qp_rate_limit_attr *attr);
 	int (*modify_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 			  int mask);
 	void *gap50[3];
@@ -288,6 +290,10 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 			 size_t resp_size);
 int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		      struct ibv_modify_qp *cmd, size_t cmd_size);
+int ibv_cmd_modify_qp_ex(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+			 struct ibv_modify_qp_ex *cmd, size_t cmd_size,
+			 struct ib_uverbs_ex_modify_qp_resp *resp,
+			 size_t resp_size);
 int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		     struct ibv_qp_init_attr *init_attr,
 		     struct ibv_query_qp *cmd, size_t cmd_size);
@@ -338,6 +344,7 @@ ROVE_SLOT(destroy_srq, 36);
 ROVE_SLOT(free_context, 39);
 ROVE_SLOT(modify_cq, 45);
 ROVE_SLOT(modify_qp, 47);
+ROVE_SLOT(modify_qp_rate_limit, 48);
 ROVE_SLOT(modify_srq, 49);
 ROVE_SLOT(poll_cq, 53);
 ROVE_SLOT(post_srq_recv, 57);

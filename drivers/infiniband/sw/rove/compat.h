@@ -120,6 +120,32 @@ static inline void rove_tunnel_release(struct socket *sock)
 }
 #endif
 
+/*
+ * Counters that QPs are bound to became objects of the driver's, and know of ports,
+ * in 6.15.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#include <rdma/rdma_counter.h>
+#define ROVE_COUNTER_PORT	, u32 port
+static inline void rove_counter_init(struct rdma_counter *counter)
+{
+}
+
+#define ROVE_COUNTER_OBJECT			\
+	.counter_init = rove_counter_init,	\
+	.size_rdma_counter = sizeof(struct rdma_counter),
+#else
+#define ROVE_COUNTER_PORT
+#define ROVE_COUNTER_OBJECT
+#endif
+
+/* SRQs are tracked since 6.7. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#define ROVE_FILL_RES_SRQ(fn)	.fill_res_srq_entry = fn,
+#else
+#define ROVE_FILL_RES_SRQ(fn)
+#endif
+
 /* hrtimer_init() became hrtimer_setup() in 6.13. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #define rove_hrtimer_setup(timer, fn, clock, mode) \

@@ -40,6 +40,7 @@ struct rove_net;
  * @num_ah: likewise
  * @num_srq: likewise
  * @stats: per-CPU counters
+ * @counters: those that QPs can be bound to; stats.c
  * @dying: no new QP; set before tear-down flushes the old ones, and cleared
  *	when the ib_device comes back in another namespace (link.c)
  */
@@ -65,6 +66,7 @@ struct rove_dev {
 	atomic_t num_ah;
 	atomic_t num_srq;
 	struct rove_stats __percpu *stats;
+	struct xarray counters;
 	bool dying;
 };
 

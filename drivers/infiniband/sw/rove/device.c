@@ -21,6 +21,7 @@
 #include "mw.h"
 #include "netns.h"
 #include "qp.h"
+#include "restrack.h"
 #include "ring.h"
 #include "srq.h"
 #include "stats.h"
@@ -256,6 +257,7 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 	rove_region_table_destroy(rdev);
 	rove_qp_table_destroy(rdev);
 	rove_ah_table_destroy(rdev);
+	xa_destroy(&rdev->counters);
 	free_percpu(rdev->stats);
 	dev_put(rdev->ndev);
 }
@@ -299,6 +301,16 @@ static const struct ib_device_ops rove_device_ops = {
 	.get_link_layer = rove_get_link_layer,
 	.alloc_hw_port_stats = rove_alloc_hw_port_stats,
 	.get_hw_stats = rove_get_hw_stats,
+	ROVE_COUNTER_OBJECT
+	.counter_alloc_stats = rove_counter_alloc_stats,
+	.counter_bind_qp = rove_counter_bind_qp,
+	.counter_unbind_qp = rove_counter_unbind_qp,
+	.counter_update_stats = rove_counter_update_stats,
+	.counter_dealloc = rove_counter_dealloc,
+	.fill_res_qp_entry = rove_fill_res_qp,
+	.fill_res_cq_entry = rove_fill_res_cq,
+	.fill_res_mr_entry = rove_fill_res_mr,
+	ROVE_FILL_RES_SRQ(rove_fill_res_srq)
 
 	.alloc_ucontext = rove_alloc_ucontext,
 	.dealloc_ucontext = rove_dealloc_ucontext,
@@ -369,6 +381,7 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 	if (rove_qp_table_init(rdev))
 		goto err_regions;
 	rove_ah_table_init(rdev);
+	xa_init_flags(&rdev->counters, XA_FLAGS_ALLOC1);
 	rdev->ndev = ndev;
 	dev_hold(ndev);
 

@@ -11,6 +11,7 @@
 #include "net.h"
 #include "qp.h"
 #include "srq.h"
+#include "trace.h"
 #include "transport/env.h"
 
 int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
@@ -29,6 +30,7 @@ int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
 	len = w->wqe.flags & ROVE_WR_INLINE ? w->wqe.inline_len :
 	      w->wqe.num_sge * sizeof(struct rove_sge);
 	memcpy(w->wqe.sge, slot->sge, min(len, room));
+	trace_rove_wr(tqp_to_rqp(t), &w->wqe);
 	return 1;
 }
 
@@ -114,6 +116,7 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 	if (c->n == ARRAY_SIZE(c->cqe) || (c->n && c->recv != recv))
 		rove_env_flush_cqes(tqp_to_rqp(t));
 	cqe->qp_num = t->qpn;
+	trace_rove_complete(tqp_to_rqp(t), cqe, recv);
 	c->recv = recv;
 	c->solicited |= solicited;
 	c->cqe[c->n++] = *cqe;
@@ -121,7 +124,16 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 {
-	return rove_net_emit(tqp_to_rqp(t), b);
+	struct rove_qp *qp = tqp_to_rqp(t);
+	int ret;
+
+	if (unlikely(qp->pace.kbps) && rove_pace_wait(qp, b))
+		return -EAGAIN;
+	ret = rove_net_emit(qp, b);
+	if (unlikely(qp->pace.kbps) && !ret)
+		rove_pace_sent(qp, b);
+	trace_rove_tx(qp, b, ret);
+	return ret;
 }
 
 void rove_env_defer_send(struct rove_tqp *t)
@@ -152,10 +164,32 @@ void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
 
 void rove_env_state_changed(struct rove_tqp *t)
 {
+	trace_rove_state(tqp_to_rqp(t));
 	rove_doorbell_error(tqp_to_rqp(t));
+}
+
+/* Counted because something is sent again, or no more. */
+static bool is_retry(enum rove_counter counter)
+{
+	switch (counter) {
+	case ROVE_CNT_TIMEOUT:
+	case ROVE_CNT_SEQ_NAK_RX:
+	case ROVE_CNT_IMPLIED_NAK:
+	case ROVE_CNT_RNR_NAK_RX:
+	case ROVE_CNT_RETRANS:
+	case ROVE_CNT_RETRY_EXC:
+	case ROVE_CNT_RNR_EXC:
+		return true;
+	default:
+		return false;
+	}
 }
 
 void rove_env_count(struct rove_tqp *t, enum rove_counter counter)
 {
-	this_cpu_inc(tqp_to_rqp(t)->rdev->stats->cnt[counter]);
+	struct rove_qp *qp = tqp_to_rqp(t);
+
+	this_cpu_inc(qp->stats->cnt[counter]);
+	if (trace_rove_retry_enabled() && is_retry(counter))
+		trace_rove_retry(qp, counter);
 }

@@ -29,6 +29,7 @@
 #include "net.h"
 #include "netns.h"
 #include "qp.h"
+#include "trace.h"
 #include "transport/env.h"
 
 /* A QP's backlog; a window's worth of packets that are not even trains. */
@@ -305,16 +306,17 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 		goto bad_icrc;
 	}
 	if (rx->qp->t.state < ROVE_TQP_RTR) {
-		rove_count(rx->rdev, RX_BAD_STATE);
+		rove_qp_count(rx->qp, RX_BAD_STATE);
 		return;
 	}
 	if (!rx->known) {
-		rove_count(rx->rdev, RX_BAD_SOURCE);
+		rove_qp_count(rx->qp, RX_BAD_SOURCE);
 		return;
 	}
 	crop(pl, 0, pkt.payload_len);
 	pkt.buf = pl;
-	rove_count(rx->rdev, RX_PKTS);
+	rove_qp_count(rx->qp, RX_PKTS);
+	trace_rove_rx(rx->qp, &pkt);
 	if (unlikely(pkt.op->flags & ROVE_OPF_DETH))
 		receive_datagram(rx, &pkt, len, id);
 	else
@@ -322,7 +324,7 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 	return;
 
 bad_icrc:
-	rove_count(rx->rdev, RX_ICRC);
+	rove_qp_count(rx->qp, RX_ICRC);
 }
 
 /* The next packet of the train, in as few pieces as it needs. */

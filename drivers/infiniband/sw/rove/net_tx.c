@@ -441,9 +441,9 @@ static void finish(struct rove_qp *qp, struct sk_buff *skb)
 		skb_shinfo(skb)->gso_size = cb.seg_len;
 		skb_shinfo(skb)->gso_segs = cb.npkts;
 	}
-	rove_count_add(qp->rdev, TX_PKTS, cb.npkts);
-	rove_count_add(qp->rdev, TX_BYTES, skb->len);
-	rove_count(qp->rdev, TX_SKBS);
+	rove_qp_count_add(qp, TX_PKTS, cb.npkts);
+	rove_qp_count_add(qp, TX_BYTES, skb->len);
+	rove_qp_count(qp, TX_SKBS);
 }
 
 void rove_net_flush(struct rove_qp *qp)
@@ -459,7 +459,7 @@ void rove_net_flush(struct rove_qp *qp)
 		else
 			ret = ip_local_out(rnet->net, rnet->sk4->sk, skb);
 		if (unlikely(net_xmit_eval(ret)))
-			rove_count(qp->rdev, TX_ERR);
+			rove_qp_count(qp, TX_ERR);
 	}
 	qp->train = (struct rove_train) {};
 }
@@ -505,12 +505,12 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 	u32 i;
 
 	if (!flow_has_room(qp->flow)) {
-		rove_count(qp->rdev, TX_BACKPRESSURE);
+		rove_qp_count(qp, TX_BACKPRESSURE);
 		return -EAGAIN;
 	}
 	if (!route(qp)) {
 		/* As if the first router had dropped it. */
-		rove_count(qp->rdev, TX_ERR);
+		rove_qp_count(qp, TX_ERR);
 		return 0;
 	}
 	mark = set_mark(qp);
@@ -524,7 +524,7 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 	if (ret == -EFAULT)
 		return ret;
 	/* Nothing that the network has lost: no retry is spent on it. */
-	rove_count(qp->rdev, TX_BACKPRESSURE);
+	rove_qp_count(qp, TX_BACKPRESSURE);
 	qp->no_memory = true;
 	if (!qp->dead)
 		hrtimer_start(&qp->timer, ns_to_ktime(NO_MEMORY_NS),

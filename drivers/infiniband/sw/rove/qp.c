@@ -18,6 +18,7 @@
 #include "net.h"
 #include "qp.h"
 #include "srq.h"
+#include "trace.h"
 #include "transport/env.h"
 
 /* QPNs 0 and 1 are the special QPs'. */
@@ -339,6 +340,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 
 	qp->rdev = rdev;
 	qp->serial = atomic64_inc_return(&serial);
+	qp->stats = rdev->stats;
 	qp->user = udata;
 	spin_lock_init(&qp->lock);
 	spin_lock_init(&qp->sq_post_lock);
@@ -350,6 +352,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	INIT_WORK(&qp->event_work, send_events);
 	rove_hrtimer_setup(&qp->timer, transport_timer, CLOCK_MONOTONIC,
 			   HRTIMER_MODE_ABS_SOFT);
+	rove_pace_init(qp);
 	rove_doorbell_init(qp);
 	qp->t.service = service_of(init->qp_type);
 	qp->srq = init->srq ? to_rsrq(init->srq) : NULL;
@@ -390,6 +393,7 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rove_qp_unlock(qp);
 	withdraw(qp);
 	hrtimer_cancel(&qp->timer);
+	rove_pace_stop(qp);
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
 	/*
@@ -539,6 +543,7 @@ static void change_state(struct rove_qp *qp, enum ib_qp_state to, bool notify)
 	case IB_QPS_RESET:
 		reset(qp);
 		qp->attr = (struct ib_qp_attr) { .path_mtu = IB_MTU_256 };
+		rove_pace_set(qp, 0);
 		break;
 	case IB_QPS_INIT:
 		t->state = ROVE_TQP_INIT;
@@ -561,7 +566,9 @@ static void change_state(struct rove_qp *qp, enum ib_qp_state to, bool notify)
 		break;
 	default:
 		rove_tqp_error(t);
+		return;		/* which has told */
 	}
+	trace_rove_state(qp);
 }
 
 int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -571,7 +578,12 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct resources r = {};
 	struct rove_av av = {};
 	enum ib_qp_state from, to;
+	bool rate_limit;
 	int ret;
+
+	/* ib_core's table knows it for raw packet QPs only. */
+	rate_limit = mask & IB_QP_RATE_LIMIT;
+	mask &= ~IB_QP_RATE_LIMIT;
 
 	/* There is one path, and migration has always happened. */
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS || mask & IB_QP_ALT_PATH ||
@@ -620,6 +632,10 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (mask & IB_QP_AV)
 		swap(qp->av, av);
 	set_attr(qp, attr, mask);
+	if (rate_limit) {
+		qp->attr.rate_limit = attr->rate_limit;
+		rove_pace_set(qp, attr->rate_limit);
+	}
 	if (mask & IB_QP_STATE)
 		change_state(qp, to, mask & IB_QP_EN_SQD_ASYNC_NOTIFY &&
 				     attr->en_sqd_async_notify);

@@ -26,6 +26,7 @@
 #include "av.h"
 #include "cq.h"
 #include "dev.h"
+#include "pace.h"
 #include "ring.h"
 #include "transport/tqp.h"
 #include "transport/train.h"
@@ -112,6 +113,8 @@ struct rove_doorbell {
  * @dead: destroy has begun: no timer may be armed any more; guarded by @lock
  * @attr: attributes as modify_qp was given them, for query_qp; guarded by @lock
  * @cap: capacities granted
+ * @stats: where to count what happens to it; stats.h; guarded by @lock
+ * @pace: its rate limit
  */
 struct rove_qp {
 	struct ib_qp ibqp;
@@ -159,6 +162,8 @@ struct rove_qp {
 	bool dead;
 	struct ib_qp_attr attr;
 	struct ib_qp_cap cap;
+	struct rove_stats __percpu *stats;
+	struct rove_pace pace;
 };
 
 static inline struct rove_qp *to_rqp(struct ib_qp *ibqp)
