@@ -9,15 +9,18 @@
  * A program that streams need not call at all.  The flag is clear
  *  - while posted work waits in the ring for the window, for credits or the
  *    like: the packet or timer that ends the wait looks at the ring;
- *  - while the look-again window is open.  It opens when posts come in a row
- *    without the program having waited for anything in between, each too
- *    small to be worth the call; a timer then
- *    looks at the ring, as the softirq that handles acknowledgements does anyway:
- *    as often as brings an eighth to a half of the ring each time.  When nothing was
- *    posted the wait doubles, so that a post after a pause waits no longer than
- *    the pause, until completions give the program a reason to post; at
- *    WINDOW_MAX_NS the window closes.  It closes sooner when the program has
- *    changed to one post at a time, for which a wake-up call is faster.
+ *  - while the look-again window is open, and something is under way: the
+ *    acknowledgement looks at the ring, as often as the peer can take more.  The
+ *    window opens when posts come in a row without the program having waited
+ *    for anything in between, each too small to be worth the call, and
+ *    closes when the program has changed to one post at a time.
+ *
+ * A timer looks as well, often if that is what finds the posts (a peer far away) and
+ * seldom if the acknowledgements find them: an interrupt costs more than the
+ * call.  With nothing under way the next post makes a call, and is the one whose
+ * acknowledgement looks for those behind it.  Where that comes back before the call
+ * is over (both ends on one CPU, say) it would find none: there the timer has to
+ * do, and the window closes when it finds nothing for WINDOW_MAX_NS.
  *
  * The flag and the ring's producer index are a Dekker pair: the program
  * stores the index, fences, loads the flag; we store the flag, fence, load the index.
@@ -33,12 +36,11 @@
 #include "qp.h"
 #include "transport/env.h"
 
-/* Between two looks while posts come, at first and in the extremes. */
+/* Between two ticks of the timer, at first and in the extremes. */
 #define LOOK_NS		(50 * NSEC_PER_USEC)
 #define LOOK_MIN_NS	(10 * NSEC_PER_USEC)
-#define LOOK_MAX_NS	(200 * NSEC_PER_USEC)
 /* A pause after which the program is thought to do something else. */
-#define WINDOW_MAX_NS	(2 * NSEC_PER_MSEC)
+#define WINDOW_MAX_NS	(1 * NSEC_PER_MSEC)
 /* Ticks that found just one post: the program posts one at a time. */
 #define WINDOW_SINGLES	2
 /* Posts in a row that open it. */
@@ -60,22 +62,28 @@ void rove_doorbell_run(struct rove_qp *qp)
 	rove_doorbell_settle(qp);
 }
 
-static void look_again(struct rove_qp *qp, u32 wait)
-{
-	qp->db.wait = wait;
-	hrtimer_start(&qp->window, ns_to_ktime(wait), HRTIMER_MODE_REL_SOFT);
-}
-
 static void open_window(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
 
 	db->open = true;
+	db->sync = false;
 	db->in_row = 0;
 	db->singles = 0;
 	db->interval = LOOK_NS;
-	db->fetched = qp->t.req.fetched;
-	look_again(qp, LOOK_NS);
+}
+
+/* Is somebody sure to look at the ring although nothing waits in it? */
+static bool window_looks(struct rove_qp *qp)
+{
+	struct rove_doorbell *db = &qp->db;
+
+	if (!db->open || (!db->sync && rove_tqp_acked(&qp->t)))
+		return false;
+	if (!hrtimer_is_queued(&qp->window))
+		hrtimer_start(&qp->window, ns_to_ktime(db->interval),
+			      HRTIMER_MODE_REL_SOFT);
+	return true;
 }
 
 void rove_doorbell_settle(struct rove_qp *qp)
@@ -88,14 +96,10 @@ void rove_doorbell_settle(struct rove_qp *qp)
 	/* Somebody will look soon, and come here afterwards. */
 	if (test_bit(0, &qp->defer_queued))
 		return;
-	/* Is the timer set, and not for late when completions have come? */
-	if (db->open && (!hrtimer_is_queued(&qp->window) ||
-			 (db->done != qp->t.req.done && db->wait > db->interval)))
-		look_again(qp, db->done == qp->t.req.done ? db->wait : db->interval);
-	db->done = qp->t.req.done;
 	for (pass = 0; qp->t.state != ROVE_TQP_ERR; pass++) {
 		bool pending = rove_env_sq_pending(&qp->t);
-		bool watch = db->open || (pending && rove_tqp_waits(&qp->t));
+		bool watch = window_looks(qp) ||
+			     (pending && rove_tqp_waits(&qp->t));
 
 		if (watch || !pending) {
 			if (watch == db->watched)
@@ -114,10 +118,12 @@ void rove_doorbell_settle(struct rove_qp *qp)
 		 * nobody else will look: take it, and if the program posts as
 		 * fast as we look, let it.
 		 */
-		if (pass < 2)
+		if (pass < 2) {
 			rove_tqp_send(&qp->t, ktime_get_ns());
-		else
+		} else {
 			open_window(qp);
+			db->sync = true;
+		}
 	}
 }
 
@@ -171,29 +177,32 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 	else
 		rove_defer(qp);
 	rove_qp_unlock(qp);
+	/* Acknowledged already?  A guess: others may have it locked by now. */
+	if (READ_ONCE(db->open) && data_race(rove_tqp_acked(&qp->t)))
+		WRITE_ONCE(db->sync, true);
 }
 
 /* What a tick found decides on the next one, or that there is none. */
-static void adapt(struct rove_doorbell *db, u32 found, u32 depth)
+static void adapt(struct rove_qp *qp, u32 found)
 {
-	if (!found) {
-		db->wait *= 2;
-	} else {
-		db->singles = found > 1 ? 0 : db->singles + 1;
-		if (found > depth / 2)
-			db->interval = max(db->interval / 2, (u32)LOOK_MIN_NS);
-		else if (found < depth / 8)
-			db->interval = min(db->interval * 2, (u32)LOOK_MAX_NS);
-		db->wait = db->interval;
-	}
-	db->open = db->singles < WINDOW_SINGLES && db->wait < WINDOW_MAX_NS;
+	struct rove_doorbell *db = &qp->db;
+
+	db->singles = found == 1 ? db->singles + 1 : 0;
+	if (found > qp->sq.depth / 2)
+		db->interval = max(db->interval / 2, (u32)LOOK_MIN_NS);
+	else if (found < qp->sq.depth / 8)
+		db->interval = min(db->interval * 2, (u32)WINDOW_MAX_NS);
+	/* Open it costs nothing where the next post makes a call anyway. */
+	if (db->sync && (db->singles >= WINDOW_SINGLES ||
+			 (!found && db->interval == WINDOW_MAX_NS)))
+		db->open = false;
 }
 
 /* It is set again, if at all, by rove_doorbell_settle(). */
 static enum hrtimer_restart window_tick(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
-	struct rove_doorbell *db = &qp->db;
+	u32 fetched;
 
 	rove_count(qp->rdev, SQ_POLL);
 	if (!rove_qp_trylock(qp)) {
@@ -201,15 +210,15 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 		rove_defer(qp);
 		return HRTIMER_NORESTART;
 	}
-	if (db->open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
+	fetched = qp->t.req.fetched;
+	if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
 		if (rove_at_home(qp))
 			rove_tqp_send(&qp->t, ktime_get_ns());
 		else
 			rove_defer(qp);
-		adapt(db, qp->t.req.fetched - db->fetched, qp->sq.depth);
-		db->fetched = qp->t.req.fetched;
+		adapt(qp, qp->t.req.fetched - fetched);
 	} else {
-		db->open = false;
+		qp->db.open = false;
 	}
 	rove_doorbell_settle(qp);
 	rove_qp_unlock(qp);

@@ -125,6 +125,7 @@ struct rx {
 	struct rove_qp *qp;
 	bool known;
 	bool same_id;
+	bool request;
 	u16 first_id;
 	u64 now;
 	struct rove_icrc icrc;
@@ -317,6 +318,7 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 	pkt.buf = pl;
 	rove_qp_count(rx->qp, RX_PKTS);
 	trace_rove_rx(rx->qp, &pkt);
+	rx->request = pkt.op->flags & ROVE_OPF_REQUEST;
 	if (unlikely(pkt.op->flags & ROVE_OPF_DETH))
 		receive_datagram(rx, &pkt, len, id);
 	else
@@ -365,6 +367,12 @@ static void work_off(struct rx *rx)
 		pos += len;
 	}
 	skb_abort_seq_read(&rx->seq);
+	if (rx->qp && rx->request) {
+		if (id > 1)
+			rx->qp->stream = 8;
+		else if (rx->qp->stream)
+			rx->qp->stream--;
+	}
 }
 
 /* The QP of the (first) packet, or NULL. */
@@ -384,7 +392,7 @@ static struct rove_qp *find_qp(struct rove_dev *rdev, const struct sk_buff *skb)
  * CPU otherwise, run at the same time.  What comes from a wire has been spread by
  * the device.
  */
-static bool worth_spreading(const struct sk_buff *skb)
+static bool worth_spreading(const struct rove_qp *qp, const struct sk_buff *skb)
 {
 	struct {
 		struct rove_bth bth;
@@ -401,6 +409,8 @@ static bool worth_spreading(const struct sk_buff *skb)
 		if (is_train(skb))
 			bytes *= max(skb_shinfo(skb)->gso_segs, 1);
 	}
+	if (qp->stream && hdr && hdr->bth.opcode <= 0x0b)
+		return true;
 	return bytes >= SPREAD_BYTES;
 }
 
@@ -418,7 +428,7 @@ static int neighbour_cpu(void)
  */
 static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb)
 {
-	bool spread = worth_spreading(skb);
+	bool spread = worth_spreading(qp, skb);
 
 	if (!skb_queue_empty_lockless(&qp->backlog) || !rove_qp_trylock(qp))
 		return false;

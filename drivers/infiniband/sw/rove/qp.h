@@ -46,27 +46,23 @@ enum rove_qp_deferred {
 /**
  * struct rove_doorbell - how a QP's send ring is being watched; doorbell.c
  * @watched: NEED_WAKEUP is clear
- * @open: the look-again window is open: the timer runs
+ * @open: the look-again window is open
+ * @sync: acknowledgements come too soon to find posts: the timer must
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
- * @singles: ticks of the window in a row that found one post
- * @interval: nanoseconds between ticks while posts come
- * @wait: nanoseconds to the next tick
+ * @singles: ticks of the timer in a row that found one post
+ * @interval: nanoseconds between ticks
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
- * @fetched: work requests taken at the last tick
- * @done: work requests completed when the ring was last looked at
  */
 struct rove_doorbell {
 	bool watched;
 	bool open;
+	bool sync;
 	u8 in_row;
 	u8 singles;
 	u32 interval;
-	u32 wait;
 	u32 msn;
 	u32 cq_prod;
-	u32 fetched;
-	u32 done;
 };
 
 /**
@@ -91,6 +87,7 @@ struct rove_doorbell {
  * @sport: UDP source port
  * @dest: UD: serial number of the rove_dest that @av was taken from, or 0
  * @ip_id: next IPv4 identification; guarded by @lock
+ * @stream: messages come in numbers; counts down with each that comes alone
  * @cpu: its home; see defer.h
  * @backlog: received and not yet worked off; in order, and before what comes later.
  *	Filled under its own lock, emptied with @lock held, too
@@ -139,6 +136,7 @@ struct rove_qp {
 	__be16 sport;
 	u64 dest;
 	u16 ip_id;
+	u8 stream;
 	int cpu;
 	struct sk_buff_head backlog;
 	struct sk_buff_head tx;

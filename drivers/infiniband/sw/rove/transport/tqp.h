@@ -375,6 +375,12 @@ void rove_tqp_send(struct rove_tqp *t, u64 now);
  */
 bool rove_tqp_waits(const struct rove_tqp *t);
 
+/* Is all that it has sent acknowledged? */
+static inline bool rove_tqp_acked(const struct rove_tqp *t)
+{
+	return t->req.psn_una == t->req.psn_next;
+}
+
 /**
  * rove_tqp_idle() - is nothing of it under way?
  * @t: the QP
@@ -384,7 +390,7 @@ bool rove_tqp_waits(const struct rove_tqp *t);
  */
 static inline bool rove_tqp_idle(const struct rove_tqp *t)
 {
-	return t->req.psn_una == t->req.psn_next && !t->resp.reply_count;
+	return rove_tqp_acked(t) && !t->resp.reply_count;
 }
 
 /**
