@@ -874,6 +874,20 @@ static void qp_rights(void)
 	}
 }
 
+/* A WRITE that leaves its region in the last packet writes nothing before it. */
+static void beyond_region(void)
+{
+	struct rove_send_wqe *wqe;
+
+	start(256);
+	wqe = post(ROVE_WR_RDMA_WRITE, 512, SIGNALED);
+	wqe->remote_addr = a->mr_target->va + a->tsize - 511;
+	go();
+	CHECK(sends == 1 && send_log[0].status == ROVE_WC_REM_ACCESS_ERR,
+	      "WRITE beyond its region: status %u", send_log[0].status);
+	CHECK(pristine(), "WRITE beyond its region is executed in part");
+}
+
 /* One byte too many for 32 bits, or for a message: an error, not a wrap. */
 static void too_long(void)
 {
@@ -1115,7 +1129,8 @@ int directed_run(void)
 		rnr_for_ever, loss_in_the_middle, ack_lost, read_partial,
 		atomic_replayed, atomic_misaligned, no_resources, zero_length, coalesced, credits,
 		message_numbers, ack_not_forgotten, long_messages, established,
-		error_in_the_middle, qp_rights, too_long, wicked_duplicate, wicked_requests,
+		error_in_the_middle, qp_rights, beyond_region, too_long,
+		wicked_duplicate, wicked_requests,
 		local_in_order, local_fence, local_last, local_refused,
 		wicked_sequence, wicked_answers, wicked_response, noise, super_packets,
 	};
