@@ -280,7 +280,7 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
  * Shared by all QPs that send on this CPU, with softirqs off.
  */
 struct tx_pages {
-	struct page_frag pf[32];
+	struct page_frag pf[96];
 	unsigned int cur;
 };
 

@@ -25,8 +25,8 @@
  */
 #define ROVE_READ_CHUNK		(1U << 14)
 
-/* Small messages that an acknowledgement is worth, while more follow. */
-#define ROVE_ACK_SPACING	16
+/* Packets that an acknowledgement is worth while more follow. */
+#define ROVE_ACK_SPACING	64
 
 /* However much is lost, so many packets may be unacknowledged. */
 #define ROVE_MIN_CWND		16U

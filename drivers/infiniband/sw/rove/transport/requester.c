@@ -370,8 +370,9 @@ static bool want_ackreq(struct rove_tqp *t, const struct rove_swqe *w, u32 next,
 		return true;
 	if (!end_of_message || req->cur + 1 != req->fetched)
 		return false;
+	/* What follows is likely of the same kind; a WRITE needs no credits. */
 	return t->state == ROVE_TQP_SQD || !rove_env_sq_pending(t) ||
-	       out_of_credits(req, psn_add(req->ssn, 1));
+	       (takes_receive(w) && out_of_credits(req, psn_add(req->ssn, 1)));
 }
 
 /* Account for packets sent up to, not including, @next. */
