@@ -258,6 +258,14 @@ gid_index() {
 	return 1
 }
 
+# no_objects KIND...: programs have none on rove's links (ib_core and rdma_cm keep theirs)
+no_objects() {
+	local kind
+	for kind; do
+		! rdma resource show "$kind" 2>/dev/null | grep rove | grep -v 'comm \[' || return 1
+	done
+}
+
 # --- a server and a client ------------------------------------------------------------
 
 listening() { inns "$1" ss -Hltn "sport = :$2" | grep -q .; }

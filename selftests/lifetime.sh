@@ -23,12 +23,7 @@ life() {	# SECONDS MODE [NUMBER]: the program's test points as ours
 	done < "$tmp/life"
 	((rc < 2)) && grep -q '^ok' "$tmp/life" || not_ok "$2: runs to its end (exit code $rc)"
 }
-no_res() {
-	local what
-	for what in qp cq mr pd cm_id ctx; do
-		! rdma res show $what 2>/dev/null | grep -E "dev ($LA|$LB)|link ($LA|$LB)/" || return 1
-	done
-}
+no_res() { no_objects qp cq mr pd cm_id ctx; }
 no_memory() { ! grep -E 'rove_ring_alloc|rove_create_qp|alloc_queues' /proc/vmallocinfo; }
 unreclaimable() { sed -n 's/^SUnreclaim: *\([0-9]*\).*/\1/p' /proc/meminfo; }
 nothing_left() { wait_for 20 no_res && wait_for 20 no_memory; }

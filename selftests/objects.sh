@@ -19,5 +19,5 @@ while IFS= read -r line; do
 	esac
 done < "$tmp/objects"
 [[ ${ended:-} ]] || not_ok "objects runs to its end"
-t "nothing is left" wait_for 10 eval '! rdma resource show qp | grep rove; ! rdma resource show cq | grep rove; ! rdma resource show mr | grep rove'
+t "nothing is left" wait_for 10 no_objects qp cq mr
 done_testing

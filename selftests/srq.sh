@@ -29,7 +29,7 @@ t "ib_send_lat --use-srq" pt A ib_send_lat -s 64 -n 500
 
 [[ -x $bin/srq ]] || bail "make -C selftests"
 c_points srq "$bin/srq" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"
-t "nothing is left" wait_for 10 eval '! rdma resource show qp | grep rove; ! rdma resource show cq | grep rove; ! rdma resource show srq | grep rove'
+t "nothing is left" wait_for 10 no_objects qp cq srq
 
 topo_del
 DRIVER_A=rxe

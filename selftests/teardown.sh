@@ -25,7 +25,6 @@ with_load() {
 	cat "$tmp/s" "$tmp/c"
 	grep -qE "Flushed|poll CQ failed|Failed status|cq_event|Couldn.t post" "$tmp/s"
 }
-no_objects() { ! rdma resource show qp | grep -q rove && ! rdma resource show mr | grep -q rove; }
 rmmod_rove() { rmmod rove && no_links; }
 set_up() { topo_pair 4200 && links; }
 tear_down() {
@@ -38,7 +37,7 @@ under_load() {	# NAME COMMAND
 	for load in "-s 65536" "-s 65536 -e"; do
 		set_up || { not_ok "$name: set-up"; tear_down; return; }
 		t "$name, pingpong $load" with_load eval "$cmd"
-		t "$name, no objects left" wait_for 10 no_objects
+		t "$name, no objects left" wait_for 10 no_objects qp mr
 		tear_down || not_ok "$name: links are left"
 	done
 }
@@ -48,5 +47,5 @@ under_load "a namespace is deleted" 'ip netns del $NSA'
 under_load "rmmod" rmmod_rove
 
 set_up
-t "a killed client: no objects left" eval 'ibv_rc_pingpong -d $LA -g "$(gid_index $LA $A4)" -p 18701 & sleep 1; kill -9 $!; wait; no_objects'
+t "a killed client: no objects left" eval 'ibv_rc_pingpong -d $LA -g "$(gid_index $LA $A4)" -p 18701 & sleep 1; kill -9 $!; wait; no_objects qp mr'
 done_testing
