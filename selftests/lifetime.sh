@@ -24,12 +24,14 @@ life() {	# SECONDS MODE [NUMBER]: the program's test points as ours
 	((rc < 2)) && grep -q '^ok' "$tmp/life" || not_ok "$2: runs to its end (exit code $rc)"
 }
 no_res() { no_objects qp cq mr pd cm_id ctx; }
-no_memory() { ! grep -E 'rove_ring_alloc|rove_create_qp|alloc_queues' /proc/vmallocinfo; }
+mapped() { grep -cE 'rove_ring_alloc|rove_create_qp|alloc_queues' /proc/vmallocinfo; }
+no_memory() { (($(mapped) <= at_first)); }
 unreclaimable() { sed -n 's/^SUnreclaim: *\([0-9]*\).*/\1/p' /proc/meminfo; }
 nothing_left() { wait_for 20 no_res && wait_for 20 no_memory; }
 # less than half a kilobyte for each object made
 small() { local now; now=$(unreclaimable); echo "$1 to $now KiB"; ((now - $1 < n * 7 / 2)); }
 
+at_first=$(mapped)		# those of QP 1
 life 200 loop "$n"
 before=$(unreclaimable)
 life 200 loop "$n"
