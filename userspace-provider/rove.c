@@ -86,6 +86,7 @@ static void rove_free_context(struct ibv_context *context)
 
 /* What is NULL here is answered by libibverbs with EOPNOTSUPP. */
 static const struct verbs_context_ops rove_context_ops = {
+	.advise_mr = ibv_cmd_advise_mr,
 	.alloc_mw = rove_alloc_mw,
 	.alloc_parent_domain = rove_alloc_parent_domain,
 	.alloc_pd = rove_alloc_pd,

@@ -452,6 +452,8 @@ int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
 
 	if (!mr)
 		return -EFAULT;
+	if (chance(sim.sc->paging))
+		return -EAGAIN;
 	place(mr, va, net_payload(pkt), pkt->payload_len);
 	return 0;
 }
@@ -466,6 +468,8 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 
 	if (!data)
 		len = pkt->payload_len;
+	if (chance(sim.sc->paging))
+		return -EAGAIN;
 	for (i = 0; len; i++) {
 		struct mr *mr;
 		u32 n;
@@ -499,6 +503,8 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 		sim_fail(to_qp(t), "atomic at %llx", va);
 	if (!p)
 		return -EFAULT;
+	if (chance(sim.sc->paging))
+		return -EAGAIN;
 	memcpy(&v, p, 8);
 	*orig = v;
 	v = !cmp_swap ? v + swap_add : v == compare ? swap_add : v;

@@ -190,6 +190,17 @@ int ibv_cmd_dereg_mr(struct verbs_mr *mr)
 	return 0;
 }
 
+int ibv_cmd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		      uint32_t flags, struct ibv_sge *sge, uint32_t num)
+{
+	(void)pd;
+	(void)advice;
+	(void)flags;
+	(void)sge;
+	(void)num;
+	return 0;
+}
+
 int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type,
 		     struct ibv_mw *mw, struct ibv_alloc_mw *cmd,
 		     size_t cmd_size, struct ib_uverbs_alloc_mw_resp *resp,

@@ -135,7 +135,9 @@ struct verbs_device {
 
 /* 76 operations in alphabetical order; the gaps are those we leave NULL. */
 struct verbs_context_ops {
-	void *gap0[2];
+	int (*advise_mr)(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+			 uint32_t flags, struct ibv_sge *sge, uint32_t num);
+	void *gap1[1];
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
 	void *gap3[1];
 	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *context,
@@ -252,6 +254,8 @@ int ibv_cmd_rereg_mr(struct verbs_mr *mr, uint32_t flags, void *addr,
 		     size_t cmd_size, struct ib_uverbs_rereg_mr_resp *resp,
 		     size_t resp_size);
 int ibv_cmd_dereg_mr(struct verbs_mr *mr);
+int ibv_cmd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		      uint32_t flags, struct ibv_sge *sge, uint32_t num);
 int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type,
 		     struct ibv_mw *mw, struct ibv_alloc_mw *cmd,
 		     size_t cmd_size, struct ib_uverbs_alloc_mw_resp *resp,
@@ -328,6 +332,7 @@ static_assert(sizeof(struct verbs_context_ops) == 76 * sizeof(void *),
 #define ROVE_SLOT(op, n)						\
 	static_assert(offsetof(struct verbs_context_ops, op) ==		\
 		      (n) * sizeof(void *), "verbs_context_ops." #op)
+ROVE_SLOT(advise_mr, 0);
 ROVE_SLOT(alloc_mw, 2);
 ROVE_SLOT(alloc_parent_domain, 4);
 ROVE_SLOT(bind_mw, 10);

@@ -13,6 +13,7 @@
 #include "data.h"
 #include "fastreg.h"
 #include "mw.h"
+#include "odp.h"
 #include "qp.h"
 #include "region.h"
 #include "srq.h"
@@ -27,6 +28,9 @@ static struct rove_region *hold_in(struct rove_qp *qp, struct ib_pd *pd,
 		return qp->region;
 	rove_data_release(qp);
 	qp->region = rove_region_get(qp, pd, key, va, len, access);
+	/* Its pages stay where they are until it is released. */
+	if (qp->region && unlikely(qp->region->kind == ROVE_REGION_ODP))
+		read_lock(&qp->region->odp->lock);
 	return qp->region;
 }
 
@@ -38,9 +42,25 @@ static struct rove_region *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
 
 void rove_data_release(struct rove_qp *qp)
 {
-	if (qp->region)
-		rove_region_put(qp->region);
+	struct rove_region *r = qp->region;
+
+	if (!r)
+		return;
 	qp->region = NULL;
+	if (unlikely(r->kind == ROVE_REGION_ODP))
+		read_unlock(&r->odp->lock);
+	rove_region_put(r);
+}
+
+/* @va of the region held is not there (yet); @len bytes will be needed. */
+static int missing(struct rove_qp *qp, u64 va, u32 len, bool write,
+		   bool responder)
+{
+	struct rove_region *r = qp->region;
+
+	if (r->kind != ROVE_REGION_ODP)
+		return -EFAULT;
+	return rove_odp_fault(qp, r, va, len, write, responder);
 }
 
 void rove_source_init(struct rove_source *src, struct rove_qp *qp,
@@ -105,7 +125,10 @@ int rove_source_read(struct rove_source *src, void *dst, u32 len)
 		if (!r)
 			return -EFAULT;
 		n = min(len, src->left);
-		from = rove_region_addr(r, src->va, &n);
+		from = rove_region_addr(r, src->va, &n, false);
+		if (unlikely(!from))
+			return missing(src->qp, src->va, src->left, false,
+				       b->kind == ROVE_BURST_READ_RESPONSE);
 		memcpy(dst, from, n);
 		dst += n;
 		src->va += n;
@@ -115,17 +138,21 @@ int rove_source_read(struct rove_source *src, void *dst, u32 len)
 	return 0;
 }
 
-static void copy_in(struct rove_region *r, u64 va, const void *from, u32 len)
+/* How much of @len was copied: less when the memory that follows is missing. */
+static u32 copy_in(struct rove_region *r, u64 va, const void *from, u32 len)
 {
-	while (len) {
-		u32 n = len;
-		void *to = rove_region_addr(r, va, &n);
+	u32 done = 0;
 
-		memcpy(to, from, n);
-		from += n;
-		va += n;
-		len -= n;
+	while (done < len) {
+		u32 n = len - done;
+		void *to = rove_region_addr(r, va + done, &n, true);
+
+		if (unlikely(!to))
+			break;
+		memcpy(to, from + done, n);
+		done += n;
 	}
+	return done;
 }
 
 int rove_env_check_rkey(struct rove_tqp *t, u32 rkey, u64 va, u32 len,
@@ -138,25 +165,33 @@ int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
 		   const struct rove_pkt *pkt)
 {
 	const struct rove_payload *pl = pkt->buf;
-	struct rove_region *r = hold(tqp_to_rqp(t), rkey, va, pkt->payload_len,
-				  IB_ACCESS_REMOTE_WRITE);
+	struct rove_qp *qp = tqp_to_rqp(t);
+	struct rove_region *r = hold(qp, rkey, va, pkt->payload_len,
+				     IB_ACCESS_REMOTE_WRITE);
 	u32 i;
 
 	if (!r)
 		return -EFAULT;
 	for (i = 0; i < pl->n; i++) {
-		copy_in(r, va, pl->piece[i].iov_base, pl->piece[i].iov_len);
-		va += pl->piece[i].iov_len;
+		u32 n = copy_in(r, va, pl->piece[i].iov_base,
+				pl->piece[i].iov_len);
+
+		va += n;
+		if (unlikely(n < pl->piece[i].iov_len))
+			/* the rest of the message needs its pages, too */
+			return missing(qp, va, pkt->op->flags & ROVE_OPF_FIRST ?
+				       pkt->dma_len : t->resp.left, true, true);
 	}
 	return 0;
 }
 
-/* A place in a list of SGEs, and the domain of their keys. */
+/* A place in a list of SGEs, the domain of their keys, and which half wants it. */
 struct target {
 	struct ib_pd *pd;
 	const struct rove_sge *sge;
 	u32 left;
 	u32 offset;
+	bool responder;
 };
 
 /* Put @len bytes where @to points, and move it on. */
@@ -165,8 +200,8 @@ static int scatter(struct rove_qp *qp, struct target *to, const void *data,
 {
 	while (len) {
 		struct rove_region *r;
+		u32 n, done;
 		u64 va;
-		u32 n;
 
 		if (!to->left)
 			return -EFAULT;
@@ -182,7 +217,11 @@ static int scatter(struct rove_qp *qp, struct target *to, const void *data,
 			    IB_ACCESS_LOCAL_WRITE);
 		if (!r)
 			return -EFAULT;
-		copy_in(r, va, data, n);
+		done = copy_in(r, va, data, n);
+		if (unlikely(done < n))
+			return missing(qp, va + done,
+				       to->sge->length - to->offset - done,
+				       true, to->responder);
 		to->offset += n;
 		data += n;
 		len -= n;
@@ -200,13 +239,14 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 		.sge = sge,
 		.left = num_sge,
 		.offset = offset,
+		.responder = sge == t->resp.rwqe.sge,
 	};
 	const struct rove_payload *pl;
 	int ret = 0;
 	u32 i;
 
 	/* An SRQ may be of another domain than the QP. */
-	if (unlikely(qp->srq) && sge == t->resp.rwqe.sge)
+	if (unlikely(qp->srq) && to.responder)
 		to.pd = qp->srq->ibsrq.pd;
 	if (data)
 		return scatter(qp, &to, data, len);
@@ -220,14 +260,17 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 		    u64 compare, u64 swap_add, u64 *orig)
 {
-	struct rove_region *r = hold(tqp_to_rqp(t), rkey, va, sizeof(u64),
-				  IB_ACCESS_REMOTE_ATOMIC);
+	struct rove_qp *qp = tqp_to_rqp(t);
+	struct rove_region *r = hold(qp, rkey, va, sizeof(u64),
+				     IB_ACCESS_REMOTE_ATOMIC);
 	u32 len = sizeof(u64);
 	u64 *addr;
 
 	if (!r)
 		return -EFAULT;
-	addr = rove_region_addr(r, va, &len);
+	addr = rove_region_addr(r, va, &len, true);
+	if (unlikely(!addr))
+		return missing(qp, va, sizeof(u64), true, true);
 	/*
 	 * A region may begin at an odd address under an even IOVA; then what
 	 * the peer thinks aligned is not, and might even straddle two pages.

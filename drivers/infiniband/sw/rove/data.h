@@ -51,7 +51,8 @@ void rove_source_init(struct rove_source *src, struct rove_qp *qp,
  * @dst: where to
  * @len: how many; the caller never asks for more than the burst has
  *
- * Return: 0; -EFAULT when a key, its domain, its rights or its bounds do not fit.
+ * Return: 0; -EFAULT when a key, its domain, its rights or its bounds do not fit;
+ * -EAGAIN when a page is missing, which is on its way.
  */
 int rove_source_read(struct rove_source *src, void *dst, u32 len);
 

@@ -19,6 +19,7 @@
 #include "fastreg.h"
 #include "mr.h"
 #include "mw.h"
+#include "odp.h"
 #include "netns.h"
 #include "qp.h"
 #include "restrack.h"
@@ -86,6 +87,17 @@ static int rove_query_device(struct ib_device *ibdev,
 		.timestamp_mask = U64_MAX,
 		.hca_core_clock = USEC_PER_SEC,	/* kHz: nanoseconds */
 	};
+	if (IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)) {
+		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+		attr->odp_caps = (struct ib_odp_caps) {
+			.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
+			.per_transport_caps.rc_odp_caps =
+				IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
+				IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
+				IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV,
+			.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND,
+		};
+	}
 	return 0;
 }
 
@@ -341,6 +353,8 @@ static const struct ib_device_ops rove_device_ops = {
 	.alloc_mw = rove_alloc_mw,
 	.dealloc_mw = rove_dealloc_mw,
 	.dereg_mr = rove_dereg_mr,
+	.advise_mr = rove_advise_mr,
+	.fill_stat_mr_entry = rove_fill_stat_mr,
 
 	.create_qp = rove_create_qp,
 	.modify_qp = rove_modify_qp,

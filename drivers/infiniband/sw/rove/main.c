@@ -9,6 +9,7 @@
 #include "link.h"
 #include "net.h"
 #include "netns.h"
+#include "odp.h"
 
 static int __init rove_init(void)
 {
@@ -20,9 +21,12 @@ static int __init rove_init(void)
 	err = rove_defer_init();
 	if (err)
 		goto err_crc;
-	err = rove_netns_init();
+	err = rove_odp_init();
 	if (err)
 		goto err_defer;
+	err = rove_netns_init();
+	if (err)
+		goto err_odp;
 	err = rove_link_init();
 	if (err)
 		goto err_netns;
@@ -30,6 +34,8 @@ static int __init rove_init(void)
 
 err_netns:
 	rove_netns_exit();
+err_odp:
+	rove_odp_exit();
 err_defer:
 	rove_defer_exit();
 err_crc:
@@ -43,6 +49,7 @@ static void __exit rove_exit(void)
 	rove_netns_exit();
 	rove_flow_wait_all();
 	rove_net_tx_exit();
+	rove_odp_exit();
 	rove_defer_exit();
 	/* for structures that RCU still has to free */
 	rcu_barrier();

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 #include "mr.h"
+#include "odp.h"
 #include "dev.h"
 
 #if !IS_ENABLED(CONFIG_INFINIBAND_VIRT_DMA)
@@ -67,7 +68,10 @@ int rove_mr_publish(struct rove_mr *mr, bool open)
 void rove_mr_free(struct rove_mr *mr)
 {
 	rove_dev_uncharge(&to_rdev(mr->ibmr.device)->num_mr);
-	kvfree(mr->region->blocks);
+	if (mr->region->kind != ROVE_REGION_ODP)
+		kvfree(mr->region->blocks);
+	else if (mr->region->odp)
+		rove_odp_free(mr->region->odp);
 	rove_region_free(mr->region);
 	if (mr->umem)
 		ib_umem_release(mr->umem);
@@ -178,9 +182,13 @@ struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 	if (ROVE_HAVE_DMAH)
 		return ERR_PTR(-EOPNOTSUPP);
-	err = rove_mr_check_access(access) ?: rove_mr_check_range(iova, length);
+	err = rove_mr_check_access(access & ~IB_ACCESS_ON_DEMAND);
+	if (!err && !(access & IB_ACCESS_ON_DEMAND && length == U64_MAX))
+		err = rove_mr_check_range(iova, length);
 	if (err)
 		return ERR_PTR(err);
+	if (access & IB_ACCESS_ON_DEMAND)
+		return rove_odp_reg_mr(ibpd, start, length, iova, access);
 	mr = rove_mr_alloc(ibpd, ROVE_REGION_PAGES, access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);

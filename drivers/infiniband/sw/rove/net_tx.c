@@ -402,8 +402,12 @@ static int add_packet(struct rove_qp *qp, const struct rove_burst *b, u32 i,
 	crc = rove_icrc_headers(&qp->icrc, hdr, f.hdr_len);
 	p += f.hdr_len;
 	n = f.payload_len + f.pad;
-	if (f.payload_len && rove_source_read(src, p, f.payload_len))
-		return -EFAULT;
+	if (f.payload_len) {
+		int ret = rove_source_read(src, p, f.payload_len);
+
+		if (unlikely(ret))
+			return ret;
+	}
 	memset(p + f.payload_len, 0, f.pad);
 	icrc = rove_icrc_final(rove_env_crc32(crc, p, n));
 	memcpy(p + n, &icrc, sizeof(icrc));
@@ -521,7 +525,8 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 	if (likely(!ret))
 		return 0;
 	back_to_mark(qp, &mark);
-	if (ret == -EFAULT)
+	/* Nothing to be had there; or not yet, and who brings it lets us run. */
+	if (ret == -EFAULT || ret == -EAGAIN)
 		return ret;
 	/* Nothing that the network has lost: no retry is spent on it. */
 	rove_qp_count(qp, TX_BACKPRESSURE);

@@ -16,6 +16,7 @@
 #include "defer.h"
 #include "doorbell.h"
 #include "net.h"
+#include "odp.h"
 #include "qp.h"
 #include "srq.h"
 #include "trace.h"
@@ -404,6 +405,7 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp->flow = NULL;
 	rove_qp_put(qp);
 	wait_for_completion(&qp->released);
+	rove_odp_forget(qp);
 	skb_queue_purge(&qp->backlog);
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);

@@ -32,6 +32,7 @@
 #include "transport/train.h"
 
 struct rove_flow;
+struct rove_misses;
 struct rove_region;
 struct rove_srq;
 
@@ -95,6 +96,7 @@ struct rove_doorbell {
  * @train: the last of @tx, if more may join it
  * @icrc: its headers
  * @region: used last; held until @lock is released; data.c
+ * @misses: pages that it waits for, once it has waited for one; odp.c
  * @flow: counts skbs handed to the stack and not yet freed; net_tx.c
  * @no_memory: a packet could not be built; @timer will let the transport try again
  * @timer: the transport's timer
@@ -143,6 +145,7 @@ struct rove_qp {
 	struct rove_train train;
 	struct rove_icrc icrc;
 	struct rove_region *region;
+	struct rove_misses *misses;
 	struct rove_flow *flow;
 	bool no_memory;
 

@@ -7,6 +7,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include "dev.h"
+#include "odp.h"
 #include "qp.h"
 #include "region.h"
 
@@ -64,6 +65,8 @@ static bool special_allows(const struct rove_region *r, const struct rove_qp *qp
 {
 	if (r->kind == ROVE_REGION_DMA)
 		return dma_covers(va, len, access);
+	if (r->kind == ROVE_REGION_ODP)
+		return covers(r, va, len);
 	/* A window's key is no local one. */
 	return access & ROVE_REGION_REMOTE &&
 	       (!r->qp_serial || r->qp_serial == qp->serial) &&
@@ -113,12 +116,20 @@ struct rove_region *rove_region_get(const struct rove_qp *qp, struct ib_pd *pd,
 	return r;
 }
 
-void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len)
+static void *special_addr(const struct rove_region *r, u64 va, u32 *len,
+			  bool write)
+{
+	if (r->kind == ROVE_REGION_DMA)
+		return (void *)(unsigned long)va;
+	return rove_odp_addr(r, va, len, write);
+}
+
+void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
 {
 	u64 off, in_block, left;
 
-	if (r->kind == ROVE_REGION_DMA)
-		return (void *)(unsigned long)va;
+	if (unlikely(r->kind > ROVE_REGION_WINDOW))
+		return special_addr(r, va, len, write);
 
 	off = va - r->iova + r->offset;
 	in_block = off & (BIT_ULL(r->shift) - 1);

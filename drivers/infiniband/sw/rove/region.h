@@ -24,12 +24,14 @@
 #include <rdma/ib_verbs.h>
 
 struct rove_dev;
+struct rove_odp;
 struct rove_qp;
 
 enum rove_region_kind {
 	ROVE_REGION_PAGES,	/* blocks of memory, with local and remote rights */
 	ROVE_REGION_WINDOW,	/* a window: remote rights on a region's blocks */
 	ROVE_REGION_DMA,	/* all kernel memory; addresses are kernel virtual */
+	ROVE_REGION_ODP,	/* paged on demand: odp.h */
 };
 
 /**
@@ -46,6 +48,7 @@ enum rove_region_kind {
  * @offset: of @iova's byte in block 0
  * @blocks: kernel address of each block; the first may begin before the region's
  *	memory, the last end after it.  A window's are its region's
+ * @odp: of a ROVE_REGION_ODP, in place of blocks
  * @qp_serial: windows of type 2: the only QP that may use it (rove_qp.serial);
  *	else 0
  * @refs: one for the owner, one for each copy under way
@@ -69,7 +72,10 @@ struct rove_region {
 	u64 iova;
 	u64 length;
 	u64 offset;
-	void **blocks;
+	union {
+		void **blocks;
+		struct rove_odp *odp;
+	};
 	u64 qp_serial;
 	refcount_t refs;
 
@@ -123,11 +129,13 @@ void rove_region_put(struct rove_region *r);
  * @r: held
  * @va: inside it
  * @len: how many bytes from there on are wanted; cut to what is contiguous
+ * @write: to be written to
  *
  * Context: any.
- * Return: the kernel address.
+ * Return: the kernel address; NULL when a page is missing (ROVE_REGION_ODP).
  */
-void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len);
+void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len,
+		       bool write);
 
 /* ---- for owners ---- */
 

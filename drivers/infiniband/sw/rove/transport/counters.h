@@ -54,7 +54,12 @@
 	X(UD_TX_TOO_LONG,	"unsent_datagram_too_long")	\
 	X(UD_RX_TOO_LONG,	"drop_datagram_too_long")	\
 	X(UD_RX_NO_WQE,		"drop_datagram_no_recv")	\
-	X(RX_BAD_QKEY,		"drop_wrong_qkey")
+	X(RX_BAD_QKEY,		"drop_wrong_qkey")		\
+	X(PAGE_FAULTS,		"page_faults")			\
+	X(PAGE_PREFETCHES,	"page_prefetches")		\
+	X(PAGES_GONE,		"page_invalidations")		\
+	X(PAGE_NAK_TX,		"sent_page_nak")		\
+	X(PAGE_WAIT,		"page_waits")
 
 enum rove_counter {
 #define X(sym, name) ROVE_CNT_##sym,

@@ -79,7 +79,8 @@ int rove_env_dest(struct rove_tqp *t, u32 ah);
  * The payload is read now; nothing of @b is kept.
  *
  * Return: 0 when all packets are on their way; -EAGAIN when none could be
- * sent for want of room (the environment calls rove_tqp_send() when there is some);
+ * sent for want of room, or because payload is on its way to memory (the
+ * environment calls rove_tqp_send() when there is some, or it is there);
  * -EFAULT when the payload may not be read with its keys; nothing was sent.
  */
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b);
@@ -119,7 +120,8 @@ int rove_env_check_rkey(struct rove_tqp *t, u32 rkey, u64 va, u32 len,
  * @va: where
  * @pkt: its whole payload is placed
  *
- * Return: 0; -EFAULT, and nothing was written.
+ * Return: 0; -EFAULT; -EAGAIN when memory is on its way: the peer is to send the
+ * packet once more.
  */
 int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
 		   const struct rove_pkt *pkt);
@@ -136,7 +138,8 @@ int rove_env_write(struct rove_tqp *t, u32 rkey, u64 va,
  *
  * The caller has seen that the list is long enough.
  *
- * Return: 0 or -EFAULT; what was placed before the error stays.
+ * Return: 0; -EFAULT; -EAGAIN when memory is on its way, and the same is to be
+ * placed later.  What was placed before stays.
  */
 int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 		     u32 num_sge, u32 offset, const struct rove_pkt *pkt,
@@ -154,7 +157,7 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
  *
  * Atomic against all other atomics of the device and against the host's CPUs.
  *
- * Return: 0 or -EFAULT.
+ * Return: 0; -EFAULT; -EAGAIN as with rove_env_write(), nothing was done.
  */
 int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 		    u64 compare, u64 swap_add, u64 *orig);

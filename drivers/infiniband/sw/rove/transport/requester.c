@@ -711,6 +711,21 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 }
 
 /*
+ * Memory for the response is on its way.  It is asked for once more when it may be
+ * there; the peer has done nothing wrong, so this costs no retry.
+ */
+static void wait_for_page(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	rove_env_count(t, ROVE_CNT_PAGE_WAIT);
+	go_back(t, now);
+	req->rnr_wait = true;
+	req->rnr_deadline = now + ROVE_PAGE_WAIT_NS;
+	req->rto_deadline = ROVE_NO_DEADLINE;
+}
+
+/*
  * The response that the oldest work request waits for, or NULL: everything
  * before @pkt is acknowledged by it, what is missing is asked for again.
  */
@@ -742,6 +757,7 @@ static void rx_read_response(struct rove_tqp *t, const struct rove_pkt *pkt,
 {
 	struct rove_swqe *w = rx_response(t, pkt, now);
 	u32 idx, offset, expect;
+	int ret = 0;
 
 	if (!w)
 		return;
@@ -753,8 +769,14 @@ static void rx_read_response(struct rove_tqp *t, const struct rove_pkt *pkt,
 		fail(t, ROVE_WC_BAD_RESP_ERR, 0);
 		return;
 	}
-	if (expect && rove_env_scatter(t, w->wqe.sge, w->wqe.num_sge, offset,
-				       pkt, NULL, expect)) {
+	if (expect)
+		ret = rove_env_scatter(t, w->wqe.sge, w->wqe.num_sge, offset,
+				       pkt, NULL, expect);
+	if (ret == -EAGAIN) {
+		wait_for_page(t, now);
+		return;
+	}
+	if (ret) {
 		fail(t, ROVE_WC_LOC_PROT_ERR, 0);
 		return;
 	}
@@ -768,11 +790,17 @@ static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
 			  u64 now)
 {
 	struct rove_swqe *w = rx_response(t, pkt, now);
+	int ret;
 
 	if (!w)
 		return;
-	if (rove_env_scatter(t, w->wqe.sge, w->wqe.num_sge, 0, NULL,
-			     &pkt->atomic_orig, sizeof(pkt->atomic_orig))) {
+	ret = rove_env_scatter(t, w->wqe.sge, w->wqe.num_sge, 0, NULL,
+			       &pkt->atomic_orig, sizeof(pkt->atomic_orig));
+	if (ret == -EAGAIN) {
+		wait_for_page(t, now);
+		return;
+	}
+	if (ret) {
 		fail(t, ROVE_WC_LOC_PROT_ERR, 0);
 		return;
 	}

@@ -123,6 +123,21 @@ static void refuse_access(struct rove_tqp *t)
 }
 
 /*
+ * Memory for the packet is on its way: let the peer wait, each time twice as long,
+ * from 160 us to 41 ms.  A page comes from nowhere or from far.
+ */
+static void refuse_for_now(struct rove_tqp *t)
+{
+	struct rove_responder *resp = &t->resp;
+	u32 code = 8 + 2 * resp->page_naks;
+
+	rove_env_count(t, ROVE_CNT_PAGE_NAK_TX);
+	if (resp->page_naks < 8)
+		resp->page_naks++;
+	owe_nak(t, ROVE_AETH_RNR_NAK | code);
+}
+
+/*
  * Have a receive work request in hand.  False: there is none (the peer is
  * told to come back) or the queue is broken.
  */
@@ -155,6 +170,7 @@ static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
 	u16 flags = pkt->op->flags;
+	int ret = 0;
 
 	if (!need_rwqe(t))
 		return false;
@@ -168,9 +184,15 @@ static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
 		       ROVE_EVENT_QP_REQ_ERR);
 		return false;
 	}
-	if (pkt->payload_len &&
-	    rove_env_scatter(t, resp->rwqe.sge, resp->rwqe.num_sge,
-			     resp->received, pkt, NULL, pkt->payload_len)) {
+	if (pkt->payload_len)
+		ret = rove_env_scatter(t, resp->rwqe.sge, resp->rwqe.num_sge,
+				       resp->received, pkt, NULL,
+				       pkt->payload_len);
+	if (ret == -EAGAIN) {
+		refuse_for_now(t);
+		return false;
+	}
+	if (ret) {
 		refuse(t, ROVE_NAK_REM_OP, ROVE_WC_LOC_PROT_ERR,
 		       ROVE_EVENT_QP_FATAL);
 		return false;
@@ -194,6 +216,7 @@ static bool rx_write(struct rove_tqp *t, const struct rove_pkt *pkt)
 	u64 va = first ? pkt->va : resp->va;
 	u32 rkey = first ? pkt->rkey : resp->rkey;
 	u32 left = first ? pkt->dma_len : resp->left;
+	int ret = 0;
 
 	if (first) {
 		if (left > ROVE_MAX_MSG) {
@@ -214,7 +237,13 @@ static bool rx_write(struct rove_tqp *t, const struct rove_pkt *pkt)
 	}
 	if (flags & ROVE_OPF_IMM && !need_rwqe(t))
 		return false;
-	if (pkt->payload_len && rove_env_write(t, rkey, va, pkt)) {
+	if (pkt->payload_len)
+		ret = rove_env_write(t, rkey, va, pkt);
+	if (ret == -EAGAIN) {
+		refuse_for_now(t);
+		return false;
+	}
+	if (ret) {
 		refuse_access(t);
 		return false;
 	}
@@ -309,15 +338,22 @@ static bool rx_atomic(struct rove_tqp *t, const struct rove_pkt *pkt)
 		.npkts = 1,
 		.msn = psn_add(resp->msn, 1),
 	};
+	int ret = -EFAULT;
 
 	if (pkt->va & 7 || !reply_room(resp)) {
 		refuse_invalid(t);
 		return false;
 	}
-	if (!(t->access & ROVE_ACCESS_REMOTE_ATOMIC) ||
-	    rove_env_atomic(t, pkt->rkey, pkt->va,
-			    pkt->opcode == ROVE_OP_COMPARE_SWAP, pkt->compare,
-			    pkt->swap_add, &res.atomic_orig)) {
+	if (t->access & ROVE_ACCESS_REMOTE_ATOMIC)
+		ret = rove_env_atomic(t, pkt->rkey, pkt->va,
+				      pkt->opcode == ROVE_OP_COMPARE_SWAP,
+				      pkt->compare, pkt->swap_add,
+				      &res.atomic_orig);
+	if (ret == -EAGAIN) {
+		refuse_for_now(t);
+		return false;
+	}
+	if (ret) {
 		refuse_access(t);
 		return false;
 	}
@@ -484,6 +520,7 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 	resp->epsn = psn_add(resp->epsn, 1);
 	resp->nak = 0;
 	resp->nak_sent = false;
+	resp->page_naks = 0;
 	resp->in_msg = !(flags & ROVE_OPF_LAST);
 	resp->msg_write = flags & ROVE_OPF_WRITE;
 	if (flags & ROVE_OPF_LAST)

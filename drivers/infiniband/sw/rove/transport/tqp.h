@@ -202,6 +202,7 @@ struct rove_reply {
  * @received: SEND: bytes placed so far
  * @msg_len: WRITE: length announced, for the completion
  * @nak_sent: a sequence NAK or RNR NAK is out; silent until @epsn comes
+ * @page_naks: RNR NAKs in a row for memory that was on its way
  * @ack_due: an acknowledgement is wanted
  * @nak: syndrome of a NAK to be sent when earlier replies are out, or 0
  * @nak_psn: its PSN
@@ -229,6 +230,7 @@ struct rove_responder {
 	u32 received;
 	u32 msg_len;
 	bool nak_sent;
+	u8 page_naks;
 	bool ack_due;
 	u8 nak;
 	u32 nak_psn;

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * odp.c - see odp.h
+ *
+ * A region of a range and one of a whole process are the same thing with other bounds:
+ * a tree of chunks of 2 MiB, each made when a page in it is first needed, with a
+ * notifier of its own and an array of the pages that are there.
+ *
+ * Who may take what: the notifier and who brings pages hold the chunk's umem_mutex,
+ * which the notifier may take while memory is reclaimed; inside it rove_odp.lock for
+ * writing.  The data path holds a QP's lock and rove_odp.lock for reading.
+ */
+#include <linux/hmm.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_umem_odp.h>
+#include <rdma/restrack.h>
+#include <rdma/uverbs_ioctl.h>
+#include "compat.h"
+#include "defer.h"
+#include "dev.h"
+#include "mr.h"
+#include "odp.h"
+#include "qp.h"
+
+#define CHUNK_SHIFT	21
+#define CHUNK_SIZE	BIT_ULL(CHUNK_SHIFT)
+#define CHUNK_PAGES	(CHUNK_SIZE >> PAGE_SHIFT)
+
+/* Most that is brought for one miss. */
+#define FAULT_MAX	(1U << 20)
+
+#define PAGE_WRITABLE	1UL	/* in an entry of struct chunk.page */
+
+/**
+ * struct chunk - a piece of a process
+ * @odp: whose
+ * @umem: its notifier, and what knows how to find its pages
+ * @page: kernel address and PAGE_WRITABLE of each, or 0; changed with @umem's mutex
+ *	and rove_odp.lock held
+ */
+struct chunk {
+	struct rove_odp *odp;
+	struct ib_umem_odp *umem;
+	unsigned long page[CHUNK_PAGES];
+};
+
+/**
+ * struct miss - what the requester, or the responder, of a QP waits for
+ * @work: brings it
+ * @qp: whose; referenced while @busy
+ * @region: where; referenced while @busy
+ * @va: first byte
+ * @len: bytes
+ * @write: to be written to
+ * @busy: on its way
+ * @err: why it could not be brought, if it could not
+ * @key: of @region, for @err
+ *
+ * Guarded by the QP's lock, but for the worker's use of what stays while @busy.
+ */
+struct miss {
+	struct work_struct work;
+	struct rove_qp *qp;
+	struct rove_region *region;
+	u64 va;
+	u32 len;
+	bool write;
+	bool busy;
+	int err;
+	u32 key;
+};
+
+/* Of a QP that has ever missed a page. */
+struct rove_misses {
+	struct miss side[2];
+};
+
+/* A page may come from far; those who wait for one shall not delay others. */
+static struct workqueue_struct *wq;
+
+void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
+{
+	u64 uva = va - r->iova + r->odp->start;
+	struct chunk *c = xa_load(&r->odp->chunks, uva >> CHUNK_SHIFT);
+	u32 off = offset_in_page(uva);
+	unsigned long page;
+
+	if (!c)
+		return NULL;
+	page = c->page[(uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+	if (!page || (write && !(page & PAGE_WRITABLE)))
+		return NULL;
+	*len = min_t(u32, *len, PAGE_SIZE - off);
+	return (void *)(page & ~PAGE_WRITABLE) + off;
+}
+
+/* The kernel takes pages away. */
+static bool invalidate(struct mmu_interval_notifier *mni,
+		       const struct mmu_notifier_range *range,
+		       unsigned long seq)
+{
+	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp, notifier);
+	unsigned long start, end, i, n = 0;
+	struct chunk *c;
+
+	if (!mmu_notifier_range_blockable(range))
+		return false;
+	mutex_lock(&umem->umem_mutex);
+	mmu_interval_set_seq(mni, seq);
+	/* NULL: just being made, it has none */
+	c = umem->private;
+	start = max_t(unsigned long, ib_umem_start(umem), range->start);
+	end = min_t(unsigned long, ib_umem_end(umem), range->end);
+	if (c && start < end) {
+		write_lock_bh(&c->odp->lock);
+		for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
+			unsigned long *p = &c->page[(i & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+
+			n += !!*p;
+			*p = 0;
+		}
+		write_unlock_bh(&c->odp->lock);
+		atomic64_add(n, &c->odp->invalidations);
+		rove_count_add(to_rdev(umem->umem.ibdev), PAGES_GONE, n);
+		ib_umem_odp_unmap_dma_pages(umem, start, end);
+	}
+	mutex_unlock(&umem->umem_mutex);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops notifier_ops = {
+	.invalidate = invalidate,
+};
+
+/* Sleeps. */
+static struct chunk *get_chunk(struct rove_odp *odp, u64 uva)
+{
+	unsigned long index = uva >> CHUNK_SHIFT;
+	struct chunk *c;
+	int err;
+
+	c = xa_load(&odp->chunks, index);
+	if (c)
+		return c;
+	mutex_lock(&odp->create);
+	c = xa_load(&odp->chunks, index);
+	if (c)
+		goto out;
+	c = kvzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
+	if (!c) {
+		c = ERR_PTR(-ENOMEM);
+		goto out;
+	}
+	c->odp = odp;
+	c->umem = ib_umem_odp_alloc_child(odp->root, uva & ~(CHUNK_SIZE - 1),
+					  CHUNK_SIZE, &notifier_ops);
+	if (IS_ERR(c->umem)) {
+		err = PTR_ERR(c->umem);
+		goto err_free;
+	}
+	mutex_lock(&c->umem->umem_mutex);
+	c->umem->private = c;
+	mutex_unlock(&c->umem->umem_mutex);
+	err = xa_err(xa_store(&odp->chunks, index, c, GFP_KERNEL_ACCOUNT));
+	if (!err)
+		goto out;
+	ib_umem_odp_release(c->umem);
+err_free:
+	kvfree(c);
+	c = ERR_PTR(err);
+out:
+	mutex_unlock(&odp->create);
+	return c;
+}
+
+/*
+ * Have the pages of a range, which is within one chunk; their number, or an error.
+ * @fault: touch them as the program would, else take those that are in memory.
+ */
+static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write, bool fault)
+{
+	struct chunk *c = get_chunk(odp, uva);
+	unsigned long first, i, n, pfn, *p;
+	int ret, got = 0;
+
+	if (IS_ERR(c))
+		return PTR_ERR(c);
+	ret = ib_umem_odp_map_dma_and_lock(c->umem, uva, len,
+					   write ? ROVE_ODP_WRITE : ROVE_ODP_READ,
+					   fault);
+	if (ret < 0)
+		return ret;
+	first = (uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT;
+	n = ((uva + len - 1) >> PAGE_SHIFT) - (uva >> PAGE_SHIFT) + 1;
+	write_lock_bh(&odp->lock);
+	for (i = first; i < first + n; i++) {
+		pfn = rove_odp_pfn(c->umem, i);
+		p = &c->page[i];
+		if (!(pfn & HMM_PFN_VALID))
+			continue;
+		got += !*p || (write && !(*p & PAGE_WRITABLE));
+		*p = (unsigned long)page_address(hmm_pfn_to_page(pfn)) |
+		     (*p & PAGE_WRITABLE) |
+		     (write && pfn & HMM_PFN_WRITE ? PAGE_WRITABLE : 0);
+	}
+	write_unlock_bh(&odp->lock);
+	mutex_unlock(&c->umem->umem_mutex);
+	return got;
+}
+
+/*
+ * Have the pages of a part of a region, at least the first: the others are only
+ * likely to be needed.  Their number, or an error.
+ */
+static int populate(struct rove_region *r, u64 va, u64 len, bool write, bool fault)
+{
+	u64 uva = va - r->iova + r->odp->start, n;
+	int ret, got = 0;
+
+	while (len) {
+		n = min(len, CHUNK_SIZE - (uva & (CHUNK_SIZE - 1)));
+		ret = bring(r->odp, uva, n, write, fault);
+		if (ret < 0 && !got && n > PAGE_SIZE - offset_in_page(uva)) {
+			len = PAGE_SIZE - offset_in_page(uva);
+			continue;
+		}
+		if (ret < 0)
+			return got ?: ret;
+		got += ret;
+		uva += n;
+		len -= n;
+	}
+	return got;
+}
+
+static void bring_missed(struct work_struct *work)
+{
+	struct miss *m = container_of(work, struct miss, work);
+	struct rove_region *r = m->region;
+	struct rove_qp *qp = m->qp;
+	int ret;
+
+	ret = populate(r, m->va, m->len, m->write, true);
+	if (ret > 0) {
+		atomic64_add(ret, &r->odp->faults);
+		rove_count_add(qp->rdev, PAGE_FAULTS, ret);
+	}
+	rove_region_put(r);
+
+	rove_qp_lock(qp);
+	m->busy = false;
+	m->err = min(ret, 0);
+	/* It looks at its rings, and sends what it may, whoever it serves. */
+	rove_defer(qp);
+	rove_qp_unlock(qp);
+	rove_qp_put(qp);
+}
+
+int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
+		   bool write, bool responder)
+{
+	struct miss *m;
+
+	if (!qp->misses) {
+		qp->misses = kzalloc(sizeof(*qp->misses),
+				     GFP_ATOMIC | __GFP_NOWARN);
+		if (!qp->misses) {
+			rove_defer(qp);
+			return -EAGAIN;
+		}
+		INIT_WORK(&qp->misses->side[0].work, bring_missed);
+		INIT_WORK(&qp->misses->side[1].work, bring_missed);
+	}
+	m = &qp->misses->side[responder];
+	if (m->busy)
+		return -EAGAIN;
+	/* In vain before: say so, once. */
+	if (m->err && m->key == r->key && m->write == write &&
+	    m->va >> PAGE_SHIFT == va >> PAGE_SHIFT) {
+		m->err = 0;
+		return -EFAULT;
+	}
+	*m = (struct miss) {
+		.work = m->work,
+		.qp = qp,
+		.region = r,
+		.va = va,
+		.len = min_t(u64, min(len, FAULT_MAX), r->length - (va - r->iova)),
+		.write = write,
+		.busy = true,
+		.key = r->key,
+	};
+	refcount_inc(&r->refs);
+	rove_qp_get(qp);
+	queue_work(wq, &m->work);
+	return -EAGAIN;
+}
+
+void rove_odp_forget(struct rove_qp *qp)
+{
+	kfree(qp->misses);
+	qp->misses = NULL;
+}
+
+struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			      u64 iova, int access)
+{
+	bool all = length == U64_MAX;
+	struct rove_odp *odp;
+	struct rove_mr *mr;
+	int err;
+
+	/* Of a process all or nothing; a range has no use for the kernel's part. */
+	if (all ? start || iova : length > TASK_SIZE || start > TASK_SIZE - length)
+		return ERR_PTR(-EINVAL);
+	mr = rove_mr_alloc(ibpd, ROVE_REGION_ODP, access);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	odp = kzalloc(sizeof(*odp), GFP_KERNEL_ACCOUNT);
+	if (!odp) {
+		err = -ENOMEM;
+		goto err_mr;
+	}
+	odp->root = ib_umem_odp_alloc_implicit(ibpd->device,
+					       access & ~IB_ACCESS_HUGETLB);
+	if (IS_ERR(odp->root)) {
+		err = PTR_ERR(odp->root);
+		kfree(odp);
+		goto err_mr;
+	}
+	xa_init(&odp->chunks);
+	rwlock_init(&odp->lock);
+	mutex_init(&odp->create);
+	odp->start = start;
+	mr->region->iova = access & IB_ZERO_BASED ? 0 : iova;
+	mr->region->length = length;
+	mr->region->odp = odp;
+	err = rove_mr_publish(mr, true);
+	if (!err)
+		return &mr->ibmr;
+err_mr:
+	rove_mr_free(mr);
+	return ERR_PTR(err);
+}
+
+void rove_odp_free(struct rove_odp *odp)
+{
+	unsigned long index;
+	struct chunk *c;
+
+	/* The notifier of each is gone when it is released. */
+	xa_for_each(&odp->chunks, index, c) {
+		ib_umem_odp_release(c->umem);
+		kvfree(c);
+	}
+	xa_destroy(&odp->chunks);
+	ib_umem_odp_release(odp->root);
+	kfree(odp);
+}
+
+/**
+ * struct advice - pages that a program will need
+ * @work: brings them
+ * @rdev: link
+ * @write: to be written to
+ * @fault: even if they are not in memory
+ * @num: entries of @part
+ * @part: where; each region referenced
+ */
+struct advice {
+	struct work_struct work;
+	struct rove_dev *rdev;
+	bool write;
+	bool fault;
+	u32 num;
+	struct {
+		struct rove_region *region;
+		u64 va;
+		u32 len;
+	} part[];
+};
+
+static int follow(struct advice *a)
+{
+	int ret, err = 0;
+	u32 i;
+
+	for (i = 0; i < a->num; i++) {
+		struct rove_region *r = a->part[i].region;
+
+		ret = populate(r, a->part[i].va, a->part[i].len, a->write,
+			       a->fault);
+		if (ret > 0) {
+			atomic64_add(ret, &r->odp->prefetches);
+			rove_count_add(a->rdev, PAGE_PREFETCHES, ret);
+		} else if (ret && !err) {
+			err = ret;
+		}
+		rove_region_put(r);
+	}
+	kfree(a);
+	return err;
+}
+
+static void follow_later(struct work_struct *work)
+{
+	follow(container_of(work, struct advice, work));
+}
+
+/* The region of an SGE, referenced; NULL: not to be had. */
+static struct rove_region *advised(struct rove_dev *rdev, struct ib_pd *pd,
+				   const struct ib_sge *sge)
+{
+	struct rove_region *r;
+
+	rcu_read_lock();
+	r = rove_region_find(rdev, sge->lkey);
+	if (r && (r->kind != ROVE_REGION_ODP || r->key != sge->lkey ||
+		  r->home != pd || !sge->length || sge->addr < r->iova ||
+		  sge->addr - r->iova > r->length ||
+		  sge->length > r->length - (sge->addr - r->iova) ||
+		  !refcount_inc_not_zero(&r->refs)))
+		r = NULL;
+	rcu_read_unlock();
+	return r;
+}
+
+int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
+		   u32 flags, struct ib_sge *sge, u32 num_sge,
+		   struct uverbs_attr_bundle *attrs)
+{
+	struct rove_dev *rdev = to_rdev(ibpd->device);
+	struct advice *a;
+	int err = -EINVAL;
+
+	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH &&
+	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	if (!num_sge || flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+		return -EINVAL;
+	a = kzalloc(struct_size(a, part, num_sge), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!a)
+		return -ENOMEM;
+	a->rdev = rdev;
+	a->write = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	a->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+	for (; a->num < num_sge; a->num++) {
+		struct rove_region *r = advised(rdev, ibpd, &sge[a->num]);
+
+		if (!r)
+			goto err_put;
+		a->part[a->num].region = r;
+		a->part[a->num].va = sge[a->num].addr;
+		a->part[a->num].len = sge[a->num].length;
+		if (a->write && !(r->access & IB_ACCESS_LOCAL_WRITE)) {
+			a->num++;
+			err = -EPERM;
+			goto err_put;
+		}
+	}
+	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+		return follow(a);
+	INIT_WORK(&a->work, follow_later);
+	queue_work(wq, &a->work);
+	return 0;
+
+err_put:
+	while (a->num)
+		rove_region_put(a->part[--a->num].region);
+	kfree(a);
+	return err;
+}
+
+int rove_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct rove_odp *odp = to_rmr(ibmr)->region->odp;
+
+	if (!odp)
+		return 0;
+	if (rdma_nl_stat_hwcounter_entry(msg, "page_faults",
+					 atomic64_read(&odp->faults)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_invalidations",
+					 atomic64_read(&odp->invalidations)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_prefetch",
+					 atomic64_read(&odp->prefetches)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int rove_odp_init(void)
+{
+	wq = alloc_workqueue("rove_odp", WQ_UNBOUND, 0);
+	return wq ? 0 : -ENOMEM;
+}
+
+void rove_odp_exit(void)
+{
+	destroy_workqueue(wq);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * odp.h - on-demand paging: regions whose pages come when they are needed, and go
+ * when the kernel wants them
+ *
+ * An access that misses a page ends with -EAGAIN; a worker brings the page and
+ * lets the QP try again.  While a QP holds such a region it has it read-locked, so
+ * that no page goes while somebody copies.
+ */
+#ifndef ROVE_ODP_H
+#define ROVE_ODP_H
+
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include "region.h"
+
+struct rove_mr;
+
+/**
+ * struct rove_odp - what a region has that is paged on demand
+ * @root: who its memory belongs to
+ * @start: where in that process the region's first byte is
+ * @chunks: struct chunk (odp.c) by address / 2 MiB; those that were ever needed
+ * @lock: read: nobody takes pages away
+ * @create: makes those who want a chunk take turns
+ * @faults: pages brought because they were needed
+ * @invalidations: pages taken away
+ * @prefetches: pages brought because they will be needed
+ */
+struct rove_odp {
+	struct ib_umem_odp *root;
+	u64 start;
+	struct xarray chunks;
+	rwlock_t lock;		/* see above */
+	struct mutex create;	/* see above */
+	atomic64_t faults;
+	atomic64_t invalidations;
+	atomic64_t prefetches;
+};
+
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+
+/* Where @va is, as rove_region_addr(); NULL: a page is missing.  @r locked. */
+void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write);
+
+/**
+ * rove_odp_fault() - have pages brought
+ * @qp: locked; it is let run again when they are there
+ * @r: locked by @qp
+ * @va: the first that is missing
+ * @len: bytes from there on that will be needed, too
+ * @write: to be written to
+ * @responder: for the responder, else for the requester; one request each
+ *
+ * Return: -EAGAIN; -EFAULT when this has been tried and cannot be.
+ */
+int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
+		   bool write, bool responder);
+
+/* Forget what a QP had wanted, when nothing of it is under way. */
+void rove_odp_forget(struct rove_qp *qp);
+
+/* reg_mr with IB_ACCESS_ON_DEMAND; @length U64_MAX at 0: all of the process. */
+struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			      u64 iova, int access);
+/* When nobody can find or holds the region.  Sleeps. */
+void rove_odp_free(struct rove_odp *odp);
+
+/* ib_device_ops */
+int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
+		   u32 flags, struct ib_sge *sge, u32 num_sge,
+		   struct uverbs_attr_bundle *attrs);
+int rove_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+
+int rove_odp_init(void);
+void rove_odp_exit(void);
+
+#else
+
+static inline void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len,
+				  bool write)
+{
+	return NULL;
+}
+
+static inline int rove_odp_fault(struct rove_qp *qp, struct rove_region *r,
+				 u64 va, u32 len, bool write, bool responder)
+{
+	return -EFAULT;
+}
+
+static inline void rove_odp_forget(struct rove_qp *qp)
+{
+}
+
+static inline struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start,
+					    u64 length, u64 iova, int access)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline void rove_odp_free(struct rove_odp *odp)
+{
+}
+
+#define rove_advise_mr		NULL
+#define rove_fill_stat_mr	NULL
+
+static inline int rove_odp_init(void)
+{
+	return 0;
+}
+
+static inline void rove_odp_exit(void)
+{
+}
+
+#endif
+
+#endif /* ROVE_ODP_H */
