@@ -83,14 +83,14 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 					  IBV_QP_INIT_ATTR_CREATE_FLAGS |
 					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		goto unsupported;
-	if (attr->qp_type != IBV_QPT_RC && !datagrams)
+	if (!rove_send_ops_of(attr->qp_type))
 		goto unsupported;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)
 		goto unsupported;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		ops = attr->send_ops_flags;
-		if (ops & ~(datagrams ? rove_qp_ud_send_ops : rove_qp_send_ops))
+		if (ops & ~rove_send_ops_of(attr->qp_type))
 			goto unsupported;
 	}
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||

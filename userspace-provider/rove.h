@@ -310,7 +310,7 @@ int rove_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 
 /* wr.c */
 void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops);
-extern const uint64_t rove_qp_send_ops, rove_qp_ud_send_ops;
+uint64_t rove_send_ops_of(enum ibv_qp_type type);
 
 /* wakeup.c */
 int rove_wakeup(struct ibv_qp *ibqp, uint32_t command);

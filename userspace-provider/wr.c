@@ -8,19 +8,35 @@
 
 #include "wqe.h"
 
-const uint64_t rove_qp_send_ops = IBV_QP_EX_WITH_RDMA_WRITE |
-				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-				  IBV_QP_EX_WITH_SEND |
-				  IBV_QP_EX_WITH_SEND_WITH_IMM |
-				  IBV_QP_EX_WITH_RDMA_READ |
-				  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-				  IBV_QP_EX_WITH_LOCAL_INV |
-				  IBV_QP_EX_WITH_BIND_MW |
-				  IBV_QP_EX_WITH_SEND_WITH_INV;
+/**
+ * rove_send_ops_of - what a QP can send
+ * @type: of the QP
+ *
+ * Nothing: there are no such QPs.
+ */
+uint64_t rove_send_ops_of(enum ibv_qp_type type)
+{
+	const uint64_t datagrams = IBV_QP_EX_WITH_SEND |
+				   IBV_QP_EX_WITH_SEND_WITH_IMM;
+	const uint64_t unreliable = datagrams | IBV_QP_EX_WITH_RDMA_WRITE |
+				    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+				    IBV_QP_EX_WITH_LOCAL_INV |
+				    IBV_QP_EX_WITH_BIND_MW;
 
-const uint64_t rove_qp_ud_send_ops = IBV_QP_EX_WITH_SEND |
-				     IBV_QP_EX_WITH_SEND_WITH_IMM;
+	switch (type) {
+	case IBV_QPT_RC:
+		return unreliable | IBV_QP_EX_WITH_RDMA_READ |
+		       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+		       IBV_QP_EX_WITH_SEND_WITH_INV;
+	case IBV_QPT_UC:
+		return unreliable;
+	case IBV_QPT_UD:
+		return datagrams;
+	default:
+		return 0;
+	}
+}
 
 /* The first error counts, and ends what can be done up to wr_complete(). */
 static void fail(struct rove_qp *qp, int err)
@@ -264,7 +280,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
 /**
  * rove_qp_set_ex_ops - makes a QP usable by ibv_wr_start()
  * @qp: new
- * @send_ops: the operations the program wants; within rove_qp_send_ops
+ * @send_ops: the operations the program wants; within rove_send_ops_of()
  */
 void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops)
 {

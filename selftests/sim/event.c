@@ -50,6 +50,11 @@ bool event_next(struct event *ev)
 	return true;
 }
 
+bool event_pending(void)
+{
+	return count;
+}
+
 void event_clear(void)
 {
 	size_t i;

@@ -15,6 +15,7 @@
  *	vectors.c	packets and tables made by others
  *	directed.c	scripted cases with exact expectations
  *	datagram.c	those of UD
+ *	uc.c		unreliable connections: a model of their own
  *	big.c		messages of gigabytes in memory that is not there
  *
  * Everything is single threaded and decided by one seed: a round that fails
@@ -178,6 +179,7 @@ struct event {
 
 void event_add(u64 at, enum event_type type, u32 epoch, void *arg);
 bool event_next(struct event *ev);
+bool event_pending(void);
 void event_clear(void);
 
 /* ---- memory ---- */
@@ -502,6 +504,7 @@ extern const struct rove_origin sim_origin;
 /* ---- vectors.c, directed.c, datagram.c, big.c: number of checks made ---- */
 int vectors_run(void);
 int directed_run(void);
+int uc_run(void);
 int datagram_run(void);
 int big_run(void);
 int big_psn_run(void);

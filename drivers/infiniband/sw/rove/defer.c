@@ -127,11 +127,25 @@ void rove_defer(struct rove_qp *qp)
 	put_cpu();
 }
 
+/*
+ * UC does not learn when its packets have arrived: after so long nothing is on its
+ * way through this machine any more.
+ */
+#define SETTLE_NS	(10 * NSEC_PER_MSEC)
+
+bool rove_may_move(const struct rove_qp *qp)
+{
+	if (!rove_tqp_idle(&qp->t))
+		return false;
+	return qp->t.service != ROVE_SVC_UC ||
+	       ktime_get_ns() - qp->t.req.left_at > SETTLE_NS;
+}
+
 bool rove_at_home(struct rove_qp *qp)
 {
 	int cpu = smp_processor_id();
 
-	if (qp->cpu != cpu && (rove_tqp_idle(&qp->t) || !cpu_online(qp->cpu)))
+	if (qp->cpu != cpu && (rove_may_move(qp) || !cpu_online(qp->cpu)))
 		WRITE_ONCE(qp->cpu, cpu);
 	return qp->cpu == cpu;
 }

@@ -24,6 +24,9 @@ void rove_defer(struct rove_qp *qp);
  */
 bool rove_at_home(struct rove_qp *qp);
 
+/* Would nothing overtake what it has sent if it sent from another CPU?  QP locked. */
+bool rove_may_move(const struct rove_qp *qp);
+
 int rove_defer_init(void);
 /* No QP is left. */
 void rove_defer_exit(void);

@@ -432,7 +432,7 @@ static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb)
 
 	if (!skb_queue_empty_lockless(&qp->backlog) || !rove_qp_trylock(qp))
 		return false;
-	if (rove_at_home(qp) && spread && rove_tqp_idle(&qp->t))
+	if (rove_at_home(qp) && spread && rove_may_move(qp))
 		WRITE_ONCE(qp->cpu, neighbour_cpu());
 	if (!spread || qp->cpu == smp_processor_id())
 		return true;

@@ -189,6 +189,8 @@ static int service_of(enum ib_qp_type type)
 	switch (type) {
 	case IB_QPT_RC:
 		return ROVE_SVC_RC;
+	case IB_QPT_UC:
+		return ROVE_SVC_UC;
 	case IB_QPT_UD:
 	case IB_QPT_GSI:
 		return ROVE_SVC_UD;

@@ -26,6 +26,7 @@
 	X(RX_BACKLOG,		"drop_backlog_full")		\
 	X(RX_UNEXPECTED,	"drop_unexpected_response")	\
 	X(DUP_REQUEST,		"duplicate_request")		\
+	X(UC_RX_DROPPED,	"uc_rx_dropped_messages")	\
 	X(OUT_OF_SEQ,		"out_of_sequence")		\
 	X(SEQ_NAK_TX,		"sent_seq_nak")			\
 	X(SEQ_NAK_RX,		"packet_seq_err")		\

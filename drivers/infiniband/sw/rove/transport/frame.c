@@ -152,7 +152,8 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 		      struct rove_frame *f)
 {
 	bool last_here = i == b->npkts - 1;
-	u8 opcode = burst_opcode(b, b->first && !i, b->last && last_here);
+	u8 opcode = b->service | burst_opcode(b, b->first && !i,
+					      b->last && last_here);
 	u16 flags = rove_opcodes[opcode].flags;
 	struct rove_bth *bth = (void *)hdr;
 	u8 *ext = hdr + sizeof(*bth);
@@ -190,7 +191,7 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 	if (flags & ROVE_OPF_ATOMICETH) {
 		struct rove_atomiceth *at = (void *)ext;
 		const struct rove_send_wqe *wqe = &b->wqe->wqe;
-		bool cas = opcode == ROVE_OP_COMPARE_SWAP;
+		bool cas = wqe->opcode == ROVE_WR_ATOMIC_CMP_AND_SWP;
 
 		at->va = cpu_to_be64(b->va);
 		at->rkey = cpu_to_be32(b->rkey);

@@ -114,6 +114,7 @@ enum rove_burst_kind {
 /**
  * struct rove_burst - consecutive packets of one message, to be built and sent
  * @kind: what message
+ * @service: enum rove_service
  * @first: the first packet here is the message's first
  * @last: the last packet here is the message's last
  * @solicited: set SE in the last packet
@@ -135,6 +136,7 @@ enum rove_burst_kind {
  */
 struct rove_burst {
 	enum rove_burst_kind kind;
+	u8 service;
 	bool first;
 	bool last;
 	bool solicited;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * requester.c - the sending half of an RC QP (IBTA vol. 1, 9.7.2, 9.7.3, 9.7.5.2)
+ * requester.c - the sending half of an RC or UC QP (IBTA vol. 1, 9.7.2, 9.7.3,
+ * 9.7.5.2; 9.8.2)
  *
  * Three indices run over the private ring of work requests, each behind the
  * next, and two PSNs over their packets:
@@ -13,6 +14,10 @@
  * A retry moves cur and psn_next back to done and psn_una.  A work request
  * leaves at done, in order, when its last packet is acknowledged or its
  * response is complete.
+ *
+ * On UC nobody acknowledges, so a packet counts as acknowledged when it has left:
+ * nothing is sent again, psn_una is psn_next, and a work request is complete with
+ * its last packet.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
@@ -119,13 +124,17 @@ static void retire(struct rove_tqp *t)
 }
 
 /*
- * The oldest work request ends in error and takes the QP with it.  A first
- * error stays the one reported: what follows is flushed (10.3.1.6).
+ * The oldest work request ends in error and takes the QP with it, or where the
+ * peer knows nothing of it, the send queue (10.3.1.7).  A first error stays the one
+ * reported: what follows is flushed (10.3.1.6).
  */
 static void fail(struct rove_tqp *t, u32 status, u32 vendor_err)
 {
 	complete_send(t, take_oldest(t), status, vendor_err);
-	rove_tqp_error(t);
+	if (t->service == ROVE_SVC_UC)
+		t->state = ROVE_TQP_SQE;
+	else
+		rove_tqp_error(t);
 }
 
 /*
@@ -275,6 +284,9 @@ static void validate(struct rove_tqp *t, struct rove_swqe *w)
 	w->status = ROVE_WC_LOC_QP_OP_ERR;
 	if (wqe->opcode > ROVE_WR_SEND_WITH_INV && !is_local(w))
 		return;
+	if (t->service == ROVE_SVC_UC &&
+	    (is_read_or_atomic(w) || wqe->opcode == ROVE_WR_SEND_WITH_INV))
+		return;
 	if (wqe->flags & ROVE_WR_INLINE) {
 		if (wqe->inline_len > t->max_inline || is_read_or_atomic(w))
 			return;
@@ -400,6 +412,7 @@ static struct rove_burst payload_burst(const struct rove_tqp *t,
 		.kind = w->wqe.opcode == ROVE_WR_RDMA_WRITE ||
 			w->wqe.opcode == ROVE_WR_RDMA_WRITE_WITH_IMM ?
 			ROVE_BURST_WRITE : ROVE_BURST_SEND,
+		.service = t->service,
 		.first = !idx,
 		.last = idx + n == w->npkts,
 		.solicited = w->wqe.flags & ROVE_WR_SOLICITED &&
@@ -418,6 +431,15 @@ static struct rove_burst payload_burst(const struct rove_tqp *t,
 	return b;
 }
 
+/* UC: the packets are gone.  @last: so is the message, which is complete. */
+static void forget(struct rove_tqp *t, bool last, u64 now)
+{
+	t->req.psn_una = t->req.psn_next;
+	t->req.left_at = now;
+	if (last)
+		retire(t);
+}
+
 static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 {
 	struct rove_requester *req = &t->req;
@@ -432,11 +454,13 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	b = payload_burst(t, w, idx, min3(w->npkts - idx, (u32)room,
 					  rove_burst_pkts(t)));
 	next = psn_add(b.psn, b.npkts);
-	b.ackreq = want_ackreq(t, w, next, b.last);
+	b.ackreq = t->service != ROVE_SVC_UC && want_ackreq(t, w, next, b.last);
 	ret = rove_env_emit(t, &b);
 	if (!ret) {
 		req->budget -= rove_burst_cost(&b);
 		advance(t, next, b.ackreq, now);
+		if (t->service == ROVE_SVC_UC)
+			forget(t, b.last, now);
 	}
 	return ret;
 }
@@ -449,6 +473,7 @@ static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK - idx % ROVE_READ_CHUNK);
 	struct rove_burst b = {
 		.kind = ROVE_BURST_READ_REQUEST,
+		.service = t->service,
 		.first = true,
 		.last = true,
 		.psn = req->psn_next,
@@ -475,6 +500,7 @@ static int emit_atomic(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	struct rove_requester *req = &t->req;
 	struct rove_burst b = {
 		.kind = ROVE_BURST_ATOMIC,
+		.service = t->service,
 		.first = true,
 		.last = true,
 		.psn = req->psn_next,
@@ -606,6 +632,8 @@ void rove_req_run(struct rove_tqp *t, u64 now)
 	t->req.budget = ROVE_RUN_BUDGET;
 	while (step(t, now))
 		;
+	if (t->state == ROVE_TQP_SQE)
+		rove_req_flush(t);
 	rove_req_check_drained(t);
 }
 

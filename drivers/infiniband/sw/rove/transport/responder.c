@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * responder.c - the receiving half of an RC QP (IBTA vol. 1, 9.7.4, 9.7.5.1, 9.7.8)
+ * responder.c - the receiving half of an RC or UC QP (IBTA vol. 1, 9.7.4, 9.7.5.1,
+ * 9.7.8; 9.8.2)
  *
  * A request packet is executed when its turn comes, then answered: SENDs and
  * WRITEs by an ACK that covers all before it, READs and atomics by their response.
  * Answers leave in the order of the requests: first the replies in the FIFO,
  * then a NAK, or else an ACK.
+ *
+ * On UC nothing is answered.  A message that cannot be executed, or of which a packet
+ * is missing, is dropped, and its receive work request serves the next one.
  */
 #include <linux/errno.h>
 #include <linux/log2.h>
@@ -99,11 +103,20 @@ static void complete_recv(struct rove_tqp *t, u32 status,
 
 /*
  * A request that cannot be executed: NAK it, end the receive work request in
- * use with @status, and go to the error state once the NAK is out (9.9.3).
+ * use with @status, and go to the error state once the NAK is out (9.9.3).  On UC only
+ * what is wrong at this end has consequences.
  */
 static void refuse(struct rove_tqp *t, enum rove_nak nak, u32 status,
 		   enum rove_tqp_event event)
 {
+	if (t->service == ROVE_SVC_UC) {
+		if (nak != ROVE_NAK_REM_OP)
+			return;
+		complete_recv(t, status, NULL);
+		rove_env_event(t, event);
+		rove_tqp_error(t);
+		return;
+	}
 	rove_env_count(t, ROVE_CNT_NAK_TX);
 	complete_recv(t, status, NULL);
 	t->resp.fatal = event;
@@ -155,6 +168,8 @@ static bool need_rwqe(struct rove_tqp *t)
 			return true;
 		refuse(t, ROVE_NAK_REM_OP, ROVE_WC_LOC_QP_OP_ERR,
 		       ROVE_EVENT_QP_FATAL);
+	} else if (!ret && t->service == ROVE_SVC_UC) {
+		return false;
 	} else if (!ret) {
 		rove_env_count(t, ROVE_CNT_RNR_NAK_TX);
 		owe_nak(t, ROVE_AETH_RNR_NAK | t->min_rnr_timer);
@@ -486,6 +501,55 @@ static bool execute(struct rove_tqp *t, const struct rove_pkt *pkt)
 	return rx_atomic(t, pkt);
 }
 
+static void established(struct rove_tqp *t)
+{
+	if (!t->resp.comm_est && t->state == ROVE_TQP_RTR) {
+		t->resp.comm_est = true;
+		rove_env_event(t, ROVE_EVENT_COMM_EST);
+	}
+}
+
+/* A packet was executed, in its turn. */
+static void take(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	u16 flags = pkt->op->flags;
+
+	resp->in_msg = !(flags & ROVE_OPF_LAST);
+	resp->msg_write = flags & ROVE_OPF_WRITE;
+	if (flags & ROVE_OPF_LAST)
+		resp->msn = psn_add(resp->msn, 1);
+}
+
+/*
+ * What begins a message is welcome, whatever its PSN (9.8.2.2.1): what should have
+ * come before it is lost.  What goes on with one has to be the next of it.
+ */
+static void rx_unreliable(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	bool first = pkt->op->flags & ROVE_OPF_FIRST;
+	bool next = pkt->psn == resp->epsn;
+
+	resp->epsn = psn_add(pkt->psn, 1);
+	if (!next)
+		rove_env_count(t, ROVE_CNT_OUT_OF_SEQ);
+	if (resp->in_msg && (first || !next)) {
+		rove_env_count(t, ROVE_CNT_UC_RX_DROPPED);
+		resp->in_msg = false;
+	}
+	/* The rest of what was dropped, or what begins with a hole. */
+	if (!first && !resp->in_msg)
+		return;
+	established(t);
+	if (execute(t, pkt)) {
+		take(t, pkt);
+	} else {
+		rove_env_count(t, ROVE_CNT_UC_RX_DROPPED);
+		resp->in_msg = false;
+	}
+}
+
 void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
@@ -495,6 +559,10 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 	if (t->state < ROVE_TQP_RTR || t->state == ROVE_TQP_ERR ||
 	    resp->fatal >= 0) {
 		rove_env_count(t, ROVE_CNT_RX_BAD_STATE);
+		return;
+	}
+	if (unlikely(t->service == ROVE_SVC_UC)) {
+		rx_unreliable(t, pkt);
 		return;
 	}
 	ahead = psn_diff(pkt->psn, resp->epsn);
@@ -510,10 +578,7 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 		}
 		return;
 	}
-	if (!resp->comm_est && t->state == ROVE_TQP_RTR) {
-		resp->comm_est = true;
-		rove_env_event(t, ROVE_EVENT_COMM_EST);
-	}
+	established(t);
 	if (!execute(t, pkt))
 		return;
 
@@ -521,10 +586,7 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 	resp->nak = 0;
 	resp->nak_sent = false;
 	resp->page_naks = 0;
-	resp->in_msg = !(flags & ROVE_OPF_LAST);
-	resp->msg_write = flags & ROVE_OPF_WRITE;
-	if (flags & ROVE_OPF_LAST)
-		resp->msn = psn_add(resp->msn, 1);
+	take(t, pkt);
 	if (pkt->ackreq && flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE)) {
 		resp->ack_due = true;
 		rove_env_defer_send(t);
@@ -536,6 +598,7 @@ static int send_reply(struct rove_tqp *t, struct rove_reply *r)
 {
 	struct rove_burst b = {
 		.kind = r->res.kind,
+		.service = t->service,
 		.first = !r->sent,
 		.psn = psn_add(r->res.psn, r->sent),
 		.npkts = min(r->res.npkts - r->sent, rove_burst_pkts(t)),
@@ -604,6 +667,7 @@ void rove_resp_run(struct rove_tqp *t)
 	struct rove_responder *resp = &t->resp;
 	struct rove_burst b = {
 		.kind = ROVE_BURST_ACK,
+		.service = t->service,
 		.first = true,
 		.last = true,
 		.npkts = 1,

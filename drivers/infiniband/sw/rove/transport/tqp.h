@@ -97,6 +97,7 @@ struct rove_swqe {
  * @ssn: of the last request started
  * @lsn: highest SSN that the peer's credits cover
  * @lsn_valid: the peer counts credits
+ * @left_at: UC: when the last packet was sent
  * @budget: what may still be sent in this run of the requester
  * @window: packets that may be unacknowledged at most
  * @cwnd: packets that may be now: grows with what is acknowledged, and is halved
@@ -125,6 +126,7 @@ struct rove_requester {
 	u32 ssn;
 	u32 lsn;
 	bool lsn_valid;
+	u64 left_at;
 	int budget;
 	u32 window;
 	u32 cwnd;

@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Unreliable connections: ibv_uc_pingpong, which validates every byte, perftest
+# -c UC, both with rdma_rxe as the peer too; and what is lost is lost: no retry, no
+# answer, the QP goes on.
+# timeout: 600
+. "$(dirname "$0")/lib.sh"
+
+# pp SERVER-END GID OPTIONS...
+pp() {
+	local side=$1 gid=$2; shift 2
+	both 60 "$side" "ibv_uc_pingpong -d %d -g $gid -p %p -c $*" "ibv_uc_pingpong -d %d -g $gid -p %p -c $* %s"
+}
+pt() {
+	local side=$1 prog=$2; shift 2
+	both 120 "$side" "$prog -F -d %d -x %g4 -p %p -c UC $*" "$prog -F -d %d -x %g4 -p %p -c UC $* %s"
+}
+
+topo_pair 4200 && links || bail "two links"
+for side in A B; do
+	for gid in %g4 %g6; do
+		t "ibv_uc_pingpong, server $side, IPv${gid#%g}" pp $side $gid -s 4096 -n 300
+		t "ibv_uc_pingpong, server $side, IPv${gid#%g}, events" pp $side $gid -s 9999 -m 1024 -n 100 -e
+	done
+done
+for mtu in 256 512 1024 2048 4096; do
+	t "ibv_uc_pingpong, MTU $mtu, 64 KiB messages" pp A %g4 -m $mtu -s 65536 -n 30
+done
+for size in 1 2 3 4 5 255 257 1023 1025; do
+	t "ibv_uc_pingpong, $size byte messages" pp B %g4 -m 1024 -s $size -n 20
+done
+t "ib_write_bw -c UC" pt A ib_write_bw -s 65536 -n 200
+t "ib_write_bw -c UC, 4 QPs, both directions" pt B ib_write_bw -s 4096 -n 200 -q 4 -b
+t "ib_send_bw -c UC" pt A ib_send_bw -s 4096 -n 200
+t "ib_send_bw -c UC, events" pt B ib_send_bw -s 1024 -n 200 -e
+t "ib_send_lat -c UC" pt A ib_send_lat -s 64 -n 300
+t "ib_write_lat -c UC" pt B ib_write_lat -s 64 -n 300
+t "ib_send_lat -c UC, inline" pt A ib_send_lat -s 64 -n 300 -I 64
+done_testing
