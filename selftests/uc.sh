@@ -36,4 +36,34 @@ t "ib_send_bw -c UC, events" pt B ib_send_bw -s 1024 -n 200 -e
 t "ib_send_lat -c UC" pt A ib_send_lat -s 64 -n 300
 t "ib_write_lat -c UC" pt B ib_write_lat -s 64 -n 300
 t "ib_send_lat -c UC, inline" pt A ib_send_lat -s 64 -n 300 -I 64
+
+counter() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"; }
+# The sender learns nothing: it is done as soon as it would be without loss.
+lossy() {
+	local before=$(counter $LA uc_rx_dropped_messages)
+	netem_first loss 5% || return
+	pt A ib_write_bw -s 65536 -m 1024 -n 300 || return
+	(($(counter $LA uc_rx_dropped_messages) > before))
+}
+no_answers() {
+	local dev c
+	for dev in $LA $LB; do
+		for c in ack_sent sent_rnr_nak sent_seq_nak sent_err_nak retransmitted_bursts local_ack_timeout_err; do
+			echo "$dev $c $(counter $dev $c)"
+			(($(counter $dev $c) == 0)) || return
+		done
+	done
+}
+t "ib_write_bw on a network that drops" lossy
+netem_off
+t "nothing was acknowledged, refused or sent again in all this" no_answers
+topo_del
+DRIVER_A=rxe
+topo_pair 4200 && links || bail "a link of each"
+for side in A B; do
+	t "with rdma_rxe, server $side: ibv_uc_pingpong" pp $side %g4 -s 4096 -n 200
+	t "with rdma_rxe, server $side: ibv_uc_pingpong, events, IPv6" pp $side %g6 -s 9999 -m 1024 -n 100 -e
+	t "with rdma_rxe, server $side: ib_write_bw -c UC" pt $side ib_write_bw -s 65536 -n 100
+	t "with rdma_rxe, server $side: ib_send_lat -c UC" pt $side ib_send_lat -s 64 -n 100
+done
 done_testing

@@ -10,7 +10,7 @@
 
 const struct verbs_device_ops *fake_device;
 const struct verbs_context_ops *fake_ops;
-struct fake_ring fake_sq, fake_rq, fake_cq;
+struct fake_ring fake_sq, fake_rq, fake_cq, fake_srq;
 uint32_t fake_sq_depth = 8, fake_rq_depth = 8, fake_cq_depth = 8;
 struct ibv_qp_cap fake_cap = {
 	.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 4,
@@ -293,9 +293,81 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe,
 	return 0;
 }
 
+int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
+		      struct ibv_modify_cq *cmd, size_t cmd_size)
+{
+	(void)cq;
+	(void)attr;
+	assert(cmd_size == sizeof(*cmd));
+	return 0;
+}
+
 int ibv_cmd_destroy_cq(struct ibv_cq *cq)
 {
 	(void)cq;
+	fake_live--;
+	return 0;
+}
+
+int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr,
+			  struct ibv_create_xsrq *cmd, size_t cmd_size,
+			  struct ib_uverbs_create_srq_resp *resp,
+			  size_t resp_size)
+{
+	struct rove_create_srq_resp *own = (void *)((char *)resp + sizeof(*resp));
+
+	assert(attr->srq_type == IBV_SRQT_BASIC && attr->pd);
+	assert(cmd_size == sizeof(*cmd));
+	assert(resp_size == sizeof(*resp) + sizeof(*own));
+	make_ring(&fake_srq, attr->attr.max_wr, sizeof(struct rove_recv_wqe) +
+		  attr->attr.max_sge * sizeof(struct rove_sge));
+	own->rq = spoiled(fake_srq.info);
+	srq->srq.context = context;
+	srq->srq.pd = attr->pd;
+	fake_live++;
+	return 0;
+}
+
+/* As the module does it: what was not taken moves to index 0 of a new ring. */
+int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask,
+		       struct ibv_modify_srq *cmd, size_t cmd_size)
+{
+	struct rove_modify_srq *own = (void *)((char *)cmd + sizeof(*cmd));
+	struct fake_ring old = fake_srq;
+	uint32_t i, n = old.hdr->prod - old.hdr->cons;
+	struct rove_ring_info info;
+
+	(void)srq;
+	if (!(mask & IBV_SRQ_MAX_WR)) {
+		assert(cmd_size == sizeof(*cmd));
+		return 0;
+	}
+	assert(cmd_size == sizeof(*cmd) + sizeof(*own));
+	if (n > attr->max_wr)
+		return EINVAL;
+	make_ring(&fake_srq, attr->max_wr, old.info.stride);
+	for (i = 0; i < n; i++)
+		memcpy(fake_slot(&fake_srq, i),
+		       fake_slot(&old, old.hdr->cons + i), old.info.stride);
+	fake_srq.hdr->prod = n;
+	info = spoiled(fake_srq.info);
+	memcpy((void *)(uintptr_t)own->ring_info, &info, sizeof(info));
+	return 0;
+}
+
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		      struct ibv_query_srq *cmd, size_t cmd_size)
+{
+	(void)srq;
+	assert(cmd_size == sizeof(*cmd));
+	attr->max_wr = fake_srq.info.depth;
+	return 0;
+}
+
+int ibv_cmd_destroy_srq(struct ibv_srq *srq)
+{
+	(void)srq;
 	fake_live--;
 	return 0;
 }

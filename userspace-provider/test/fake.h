@@ -20,7 +20,7 @@ extern const struct verbs_device_ops *fake_device;
 extern const struct verbs_context_ops *fake_ops;
 
 /* The rings made last. */
-extern struct fake_ring fake_sq, fake_rq, fake_cq;
+extern struct fake_ring fake_sq, fake_rq, fake_cq, fake_srq;
 
 /* How the next objects are to be. */
 extern uint32_t fake_sq_depth, fake_rq_depth, fake_cq_depth;

@@ -54,7 +54,7 @@ static struct pair make_pair(void)
 	p.cq = fake_ops->create_cq(ctx, 8, NULL, 0);
 	p.ring = fake_cq;
 	p.qp = make_qp_attr(p.cq, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-			    rove_qp_send_ops, 0);
+			    rove_send_ops_of(IBV_QPT_RC), 0);
 	assert(p.cq && p.qp);
 	p.rqp = to_rove_qp(p.qp);
 	p.sq = fake_sq;
@@ -920,6 +920,56 @@ static void t_threads(void)
 	drop_pair(&p);
 }
 
+static int post_srq(struct ibv_srq *srq, uint64_t wr_id)
+{
+	struct ibv_recv_wr wr = { .wr_id = wr_id }, *bad;
+
+	return fake_ops->post_srq_recv(srq, &wr, &bad);
+}
+
+/* The slot at @index is that of this work request. */
+static bool srq_slot(uint32_t index, uint64_t wr_id)
+{
+	struct rove_recv_wqe *wqe = fake_slot(&fake_srq, index);
+
+	return wqe->wr_id == wr_id && !wqe->num_sge;
+}
+
+/* No system call is ever made, and a resize keeps what was not taken. */
+static void t_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { 8, 2, 0 } };
+	struct ibv_srq *srq = fake_ops->create_srq(pd, &init);
+	struct ibv_srq_attr attr = { .max_wr = 16 };
+	unsigned int writes = fake_writes;
+	int i;
+
+	CHECK(srq);
+	if (!srq)
+		return;
+	for (i = 0; i < 8; i++)
+		CHECK(!post_srq(srq, i));
+	CHECK(post_srq(srq, 8) == ENOMEM);
+	CHECK(fake_srq.hdr->prod == 8 && srq_slot(7, 7));
+	fake_srq.hdr->cons = 3;
+	CHECK(!post_srq(srq, 8));
+	CHECK(fake_srq.hdr->prod == 9);
+	attr.max_wr = 4;
+	CHECK(fake_ops->modify_srq(srq, &attr, IBV_SRQ_MAX_WR) == EINVAL);
+	CHECK(!post_srq(srq, 9));
+	attr.max_wr = 16;
+	CHECK(!fake_ops->modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
+	CHECK(fake_srq.hdr->prod == 7 && srq_slot(0, 3) && srq_slot(6, 9));
+	for (i = 0; i < 9; i++)
+		CHECK(!post_srq(srq, 10 + i));
+	CHECK(post_srq(srq, 19) == ENOMEM);
+	CHECK(fake_srq.hdr->prod == 16 && srq_slot(7, 10) && srq_slot(15, 18));
+	CHECK(!fake_ops->modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+	CHECK(!fake_ops->query_srq(srq, &attr) && attr.max_wr == 16);
+	CHECK(fake_writes == writes);
+	CHECK(!fake_ops->destroy_srq(srq));
+}
+
 static void run(const char *name, void (*test)(void))
 {
 	good = true;
@@ -931,7 +981,7 @@ static void run(const char *name, void (*test)(void))
 
 int main(void)
 {
-	printf("TAP version 13\n1..22\n");
+	printf("TAP version 13\n1..23\n");
 	run("registers by driver number", t_registration);
 	ctx = fake_open();
 	pd = ctx ? fake_ops->alloc_pd(ctx) : NULL;
@@ -956,6 +1006,7 @@ int main(void)
 	run("completions of a QP that is gone", t_forget);
 	run("arming", t_arm);
 	run("resize", t_resize);
+	run("shared receive queue", t_srq);
 	run("thread and parent domains", t_domains);
 	run("regions and address handles", t_mr_ah);
 	run("threads", t_threads);

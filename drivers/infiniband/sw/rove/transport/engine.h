@@ -70,6 +70,8 @@ void rove_req_check_drained(struct rove_tqp *t);
 
 /* Responder: a request packet has come. */
 void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
+/* UC: a packet has come. */
+void rove_uc_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
 /* Responder: send replies, NAK or ACK that are due. */
 void rove_resp_run(struct rove_tqp *t);
 /* Responder: all receive work requests complete with a flush error. */

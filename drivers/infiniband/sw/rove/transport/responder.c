@@ -525,12 +525,16 @@ static void take(struct rove_tqp *t, const struct rove_pkt *pkt)
  * What begins a message is welcome, whatever its PSN (9.8.2.2.1): what should have
  * come before it is lost.  What goes on with one has to be the next of it.
  */
-static void rx_unreliable(struct rove_tqp *t, const struct rove_pkt *pkt)
+void rove_uc_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
 	bool first = pkt->op->flags & ROVE_OPF_FIRST;
 	bool next = pkt->psn == resp->epsn;
 
+	if (t->state < ROVE_TQP_RTR || t->state == ROVE_TQP_ERR) {
+		rove_env_count(t, ROVE_CNT_RX_BAD_STATE);
+		return;
+	}
 	resp->epsn = psn_add(pkt->psn, 1);
 	if (!next)
 		rove_env_count(t, ROVE_CNT_OUT_OF_SEQ);
@@ -559,10 +563,6 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 	if (t->state < ROVE_TQP_RTR || t->state == ROVE_TQP_ERR ||
 	    resp->fatal >= 0) {
 		rove_env_count(t, ROVE_CNT_RX_BAD_STATE);
-		return;
-	}
-	if (unlikely(t->service == ROVE_SVC_UC)) {
-		rx_unreliable(t, pkt);
 		return;
 	}
 	ahead = psn_diff(pkt->psn, resp->epsn);

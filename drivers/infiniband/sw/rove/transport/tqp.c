@@ -127,8 +127,10 @@ static noinline void rx_other(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	if ((pkt->opcode & ROVE_SVC_MASK) != t->service)
 		rove_env_count(t, ROVE_CNT_RX_BAD_SERVICE);
-	else
+	else if (t->service == ROVE_SVC_UD)
 		rove_ud_rx(t, pkt);
+	else
+		rove_uc_rx(t, pkt);
 }
 
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
