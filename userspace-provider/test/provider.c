@@ -185,7 +185,7 @@ static void t_unsupported(void)
 
 	cqa.wc_flags = IBV_WC_EX_WITH_FLOW_TAG;
 	CHECK(!fake_ops->create_cq_ex(ctx, &cqa) && errno == EOPNOTSUPP);
-	cqa.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	cqa.wc_flags = IBV_WC_EX_WITH_TM_INFO;
 	CHECK(!fake_ops->create_cq_ex(ctx, &cqa) && errno == EOPNOTSUPP);
 	cqa.wc_flags = 0;
 	cqa.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
