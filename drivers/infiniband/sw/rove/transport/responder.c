@@ -144,6 +144,9 @@ static void refuse_for_now(struct rove_tqp *t)
 	struct rove_responder *resp = &t->resp;
 	u32 code = 8 + 2 * resp->page_naks;
 
+	/* UC has no word for it: the message is dropped. */
+	if (t->service == ROVE_SVC_UC)
+		return;
 	rove_env_count(t, ROVE_CNT_PAGE_NAK_TX);
 	if (resp->page_naks < 8)
 		resp->page_naks++;
