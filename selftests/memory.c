@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * memory.c - memory windows and regions that change: what they must do, and what
+ * they must refuse (hazards 6, 21, 27, 53)
+ *
+ *	memory DEV-A GID-INDEX-A DEV-B GID-INDEX-B
+ *
+ * b has the windows, a uses them.
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "pair.h"
+
+#define LEN	(64 * KB)
+
+static char *mem, *near;
+static struct ibv_mr *mr, *src;	/* of b over mem, of a over near */
+
+#define BINDABLE	(ALL | IBV_ACCESS_MW_BIND)
+
+/* --- windows ------------------------------------------------------------------- */
+
+/* Post a BIND_MW on @e's QP; the status of its completion, -1: none, -2: refused. */
+static int bind_on(struct ibv_mw *mw, uint32_t rkey, struct ibv_mr *of, uint64_t addr,
+		   uint64_t len, unsigned int access)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = { mw, rkey, { of, addr, len, access } },
+	}, *bad;
+	struct ibv_mw_bind one = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { of, addr, len, access },
+	};
+
+	if (mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(b.qp, mw, &one) :
+					ibv_post_send(b.qp, &wr, &bad))
+		return -2;
+	return done(b.cq, NULL);
+}
+
+static int invalidate(uint32_t key)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_LOCAL_INV,
+		.send_flags = IBV_SEND_SIGNALED,
+		.invalidate_rkey = key,
+	}, *bad;
+
+	return ibv_post_send(b.qp, &wr, &bad) ? -1 : done(b.cq, NULL);
+}
+
+static int send_inv(uint32_t key)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_SEND_WITH_INV,
+		.send_flags = IBV_SEND_SIGNALED,
+		.invalidate_rkey = key,
+	}, *bad;
+
+	if (post_recv(&b, NULL, 0, 0) || ibv_post_send(a.qp, &wr, &bad))
+		return -1;
+	return done(a.cq, NULL);
+}
+
+static int use(enum ibv_wr_opcode op, uint64_t addr, uint32_t len, uint32_t key)
+{
+	return rdma(&a, a.qp, op, near, len, src->lkey, addr, key);
+}
+
+/* WRITE to a window, READ it back. */
+static bool works(uint64_t addr, char *there, uint32_t len, uint32_t key)
+{
+	scramble(near, len);
+	if (use(IBV_WR_RDMA_WRITE, addr, len, key) || memcmp(near, there, len))
+		return false;
+	scramble(there, len);
+	return !use(IBV_WR_RDMA_READ, addr, len, key) && !memcmp(near, there, len);
+}
+
+static void t_type1(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	uint32_t old;
+
+	CHECK(mw);
+	CHECK(!bind_on(mw, 0, mr, (uintptr_t)mem + 100, 9000, ALL));
+	CHECK(works((uintptr_t)mem + 100, mem + 100, 9000, mw->rkey));
+	old = mw->rkey;
+	CHECK(!bind_on(mw, 0, mr, (uintptr_t)mem + 20000, 500, ALL));
+	CHECK(mw->rkey != old && mw->rkey >> 8 == old >> 8);
+	CHECK(works((uintptr_t)mem + 20000, mem + 20000, 500, mw->rkey));
+	CHECK(use(IBV_WR_RDMA_WRITE, (uintptr_t)mem + 20000, 500, old) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+static void t_type1_unbind(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+
+	CHECK(mw && !bind_on(mw, 0, mr, (uintptr_t)mem, 500, ALL));
+	CHECK(!bind_on(mw, 0, mr, (uintptr_t)mem, 0, 0));
+	CHECK(use(IBV_WR_RDMA_READ, (uintptr_t)mem, 8, mw->rkey) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+static void t_type2(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key;
+	int i;
+
+	CHECK(mw);
+	key = mw->rkey;
+	for (i = 0; i < 300; i++) {	/* the low 8 bits come round */
+		key = ibv_inc_rkey(key);
+		CHECK(!bind_on(mw, key, mr, (uintptr_t)mem + i, 4000, ALL));
+		CHECK(works((uintptr_t)mem + i, mem + i, 4000, key));
+		if (i & 1)
+			CHECK(!send_inv(key) && !done(b.cq, NULL));
+		else
+			CHECK(!invalidate(key));
+	}
+	CHECK(use(IBV_WR_RDMA_READ, (uintptr_t)mem + i, 8, key) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+static void t_zero_based(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key;
+
+	CHECK(mw);
+	key = ibv_inc_rkey(mw->rkey);
+	CHECK(!bind_on(mw, key, mr, (uintptr_t)mem + 5000, 3000,
+		       ALL | IBV_ACCESS_ZERO_BASED));
+	CHECK(works(0, mem + 5000, 3000, key));
+	CHECK(works(2999, mem + 7999, 1, key));
+	CHECK(use(IBV_WR_RDMA_READ, 2999, 2, key) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+static void t_beyond(void)
+{
+	static const struct { int64_t off; uint32_t len; } bad[] = {
+		{ -1, 8 }, { 993, 8 }, { 1000, 1 }, { -1000, 3000 },
+	};
+	uint32_t i, key;
+
+	for (i = 0; i < 4; i++) {
+		struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+
+		CHECK(mw);
+		key = ibv_inc_rkey(mw->rkey);
+		CHECK(!bind_on(mw, key, mr, (uintptr_t)mem + 8192, 1000, ALL));
+		CHECK(use(IBV_WR_RDMA_WRITE, (uintptr_t)mem + 8192 + bad[i].off,
+			  bad[i].len, key) == IBV_WC_REM_ACCESS_ERR);
+		CHECK(!ibv_dealloc_mw(mw));
+		pair_close();
+		pair_open();
+	}
+}
+
+static void t_rights(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+
+	CHECK(!bind_on(mw, key, mr, (uintptr_t)mem, 100, IBV_ACCESS_REMOTE_READ));
+	CHECK(!use(IBV_WR_RDMA_READ, (uintptr_t)mem, 100, key));
+	CHECK(use(IBV_WR_RDMA_WRITE, (uintptr_t)mem, 100, key) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+/* A window's key is none for local memory. */
+static void t_no_lkey(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+
+	CHECK(!bind_on(mw, key, mr, (uintptr_t)mem, 100, ALL));
+	CHECK(rdma(&b, b.qp, IBV_WR_RDMA_WRITE, mem, 100, key, (uintptr_t)near,
+		   src->rkey) == IBV_WC_LOC_PROT_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+/* Each of these binds must fail, and its QP with it (hazards 6, 53). */
+static void t_refused(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(b.ctx);
+	struct ibv_mr *other = ibv_reg_mr(pd, mem, LEN, BINDABLE);
+	struct ibv_mr *plain = ibv_reg_mr(b.pd, mem, LEN, ALL);
+	struct ibv_mr *ro = ibv_reg_mr(b.pd, mem, LEN, IBV_ACCESS_REMOTE_READ |
+				       IBV_ACCESS_MW_BIND);
+	struct ibv_mr fake = *other;
+	uint64_t at = (uintptr_t)mem;
+	unsigned int i, type;
+
+	CHECK(other && plain && ro);
+	fake.pd = b.pd;		/* the library does not see it */
+	const struct {
+		struct ibv_mr *mr;
+		uint64_t addr, len;
+		unsigned int access;
+	} bad[] = {
+		{ &fake, at, 100, ALL },
+		{ plain, at, 100, ALL },
+		{ ro, at, 100, IBV_ACCESS_REMOTE_WRITE },
+		{ ro, at, 100, IBV_ACCESS_REMOTE_ATOMIC },
+		{ mr, at, LEN + 1, ALL },
+		{ mr, at - 1, 100, ALL },
+		{ mr, at + LEN, 1, ALL },
+		{ mr, at + 100, -100ul, ALL },
+		{ mr, -1024ul, 1024, ALL },
+		{ mr, at, 100, ALL | IBV_ACCESS_ON_DEMAND },
+	};
+
+	for (type = IBV_MW_TYPE_1; type <= IBV_MW_TYPE_2; type++) {
+		for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+			struct ibv_mw *mw = ibv_alloc_mw(b.pd, type);
+			int ret;
+
+			CHECK(mw);
+			ret = bind_on(mw, ibv_inc_rkey(mw->rkey), bad[i].mr,
+				      bad[i].addr, bad[i].len, bad[i].access);
+			if (ret != IBV_WC_MW_BIND_ERR)
+				printf("# type %u, case %u: %d\n", type, i, ret);
+			CHECK(ret == IBV_WC_MW_BIND_ERR);
+			CHECK(!ibv_dealloc_mw(mw));
+			pair_close();
+			pair_open();
+		}
+	}
+	CHECK(!ibv_dereg_mr(other) && !ibv_dereg_mr(plain) && !ibv_dereg_mr(ro));
+	CHECK(!ibv_dealloc_pd(pd));
+}
+
+/* Type 2: bound once only; keys of another window are refused at once. */
+static void t_type2_refused(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+
+	CHECK(bind_on(mw, key ^ 0x100, mr, (uintptr_t)mem, 100, ALL) == -2);
+	CHECK(!bind_on(mw, key, mr, (uintptr_t)mem, 100, ALL));
+	CHECK(bind_on(mw, ibv_inc_rkey(key), mr, (uintptr_t)mem, 100, ALL) ==
+	      IBV_WC_MW_BIND_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+static void t_invalidate_refused(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	struct ibv_mw *one = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
+		CHECK(!bind_on(mw, key, mr, (uintptr_t)mem, 100, ALL));
+		CHECK(!bind_on(one, 0, mr, (uintptr_t)mem, 100, ALL));
+		const uint32_t bad[] = { key ^ 1, one->rkey, mr->rkey, 0 };
+
+		if (i < 4)
+			CHECK(invalidate(bad[i]) == IBV_WC_MW_BIND_ERR);
+		else
+			CHECK(send_inv(bad[i - 4]) == IBV_WC_REM_INV_REQ_ERR);
+		CHECK(!ibv_dealloc_mw(mw));
+		mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+		key = ibv_inc_rkey(mw->rkey);
+		pair_close();
+		pair_open();
+	}
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dealloc_mw(one));
+}
+
+/* Type 2B belongs to its QP, even when that is gone (hazard 21). */
+static void t_other_qp(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+	struct ibv_qp *qa, *qb;
+	int i;
+
+	CHECK(!bind_on(mw, key, mr, (uintptr_t)mem, 100, ALL));
+	CHECK(!use(IBV_WR_RDMA_READ, (uintptr_t)mem, 100, key));
+	for (i = 0; i < 2; i++) {
+		qa = new_qp(&a);
+		qb = new_qp(&b);
+		connect_qp(&a, qa, &b, qb->qp_num);
+		connect_qp(&b, qb, &a, qa->qp_num);
+		CHECK(rdma(&a, qa, IBV_WR_RDMA_READ, near, 100, src->lkey,
+			   (uintptr_t)mem, key) == IBV_WC_REM_ACCESS_ERR);
+		CHECK(!ibv_destroy_qp(qa) && !ibv_destroy_qp(qb));
+		if (!i) {
+			pair_close();
+			pair_open();
+		}
+	}
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+/* What a window is bound to stays. */
+static void t_busy(void)
+{
+	struct ibv_mr *m = ibv_reg_mr(b.pd, mem, LEN, BINDABLE);
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+
+	CHECK(!bind_on(mw, key, m, (uintptr_t)mem, 100, ALL));
+	CHECK(ibv_dereg_mr(m) == EBUSY);
+	CHECK(ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL));
+	CHECK(works((uintptr_t)mem, mem, 100, key));
+	CHECK(!invalidate(key));
+	CHECK(!ibv_dereg_mr(m) && !ibv_dealloc_mw(mw));
+}
+
+/* A program that ends with windows bound. */
+static void t_killed(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		execl("/proc/self/exe", "memory", "leave",
+		      ibv_get_device_name(a.ctx->device), "now", NULL);
+		_exit(127);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
+/* --- regions that change -------------------------------------------------------- */
+
+/* Every combination of what may change. */
+static void t_rereg(void)
+{
+	char *one = aligned_alloc(4096, LEN), *two = aligned_alloc(4096, LEN);
+	struct ibv_pd *pd = ibv_alloc_pd(b.ctx);
+	int flags;
+
+	for (flags = 1; flags < 8; flags++) {
+		struct ibv_mr *m = ibv_reg_mr(b.pd, one, LEN, IBV_ACCESS_REMOTE_READ);
+		bool moved = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+		char *now = moved ? two + 100 : one;
+		int ret;
+
+		CHECK(m);
+		ret = ibv_rereg_mr(m, flags, flags & IBV_REREG_MR_CHANGE_PD ? pd : NULL,
+				   moved ? now : NULL, moved ? 5000 : 0,
+				   flags & IBV_REREG_MR_CHANGE_ACCESS ? ALL : 0);
+		CHECK(!ret);
+		CHECK(m->pd == (flags & IBV_REREG_MR_CHANGE_PD ? pd : b.pd));
+		if (moved)
+			CHECK(m->addr == now && m->length == 5000);
+		scramble(now, 5000);
+		ret = use(IBV_WR_RDMA_READ, (uintptr_t)now, 5000, m->rkey);
+		if (flags & IBV_REREG_MR_CHANGE_PD) {
+			CHECK(ret == IBV_WC_REM_ACCESS_ERR);
+		} else {
+			CHECK(!ret && !memcmp(near, now, 5000));
+			ret = use(IBV_WR_RDMA_WRITE, (uintptr_t)now, 5000, m->rkey);
+			CHECK(ret == (flags & IBV_REREG_MR_CHANGE_ACCESS ?
+				      IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR));
+		}
+		CHECK(!ibv_dereg_mr(m));
+		pair_close();
+		pair_open();
+	}
+	CHECK(!ibv_dealloc_pd(pd));
+	free(one);
+	free(two);
+}
+
+/* What fails leaves the region as it was (hazard 27). */
+static void t_rereg_fails(void)
+{
+	char *ro = mmap(NULL, LEN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, mem, LEN, ALL);
+	struct ibv_mr *r = ibv_reg_mr(b.pd, ro, LEN, IBV_ACCESS_REMOTE_READ);
+
+	CHECK(m && r);
+	CHECK(ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 8192, 0));
+	CHECK(works((uintptr_t)mem, mem, LEN, m->rkey));
+	CHECK(ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   IBV_ACCESS_REMOTE_WRITE));
+	CHECK(works((uintptr_t)mem, mem, LEN, m->rkey));
+	CHECK(ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem, 0, 0));
+	CHECK(works((uintptr_t)mem, mem, LEN, m->rkey));
+	/* rights that its memory does not give */
+	CHECK(ibv_rereg_mr(r, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL));
+	CHECK(!use(IBV_WR_RDMA_READ, (uintptr_t)ro, LEN, r->rkey));
+	CHECK(!ibv_dereg_mr(m) && !ibv_dereg_mr(r));
+	munmap(ro, LEN);
+}
+
+static volatile bool stop;
+static int reregs;
+
+static void *rereg_thread(void *arg)
+{
+	struct ibv_mr *m = arg;
+
+	for (reregs = 0; !stop; reregs++) {
+		int ret = reregs & 1 ?
+			ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				     reregs & 2 ? ALL : ALL & ~IBV_ACCESS_REMOTE_ATOMIC) :
+			ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem,
+				     LEN, 0);
+
+		if (ret) {
+			printf("# rereg_mr: %d, errno %d\n", ret, errno);
+			stop = true;
+			return (void *)1;
+		}
+	}
+	return NULL;
+}
+
+/* No access fails while its region is replaced by its like. */
+static void t_rereg_traffic(void)
+{
+	struct ibv_mr *m = ibv_reg_mr(b.pd, mem, LEN, ALL);
+	void *ret = (void *)2;
+	pthread_t thread;
+	bool all = true;
+	int i;
+
+	CHECK(m);
+	stop = false;
+	CHECK(!pthread_create(&thread, NULL, rereg_thread, m));
+	for (i = 0; (i < 500 || reregs < 100) && all && !stop; i++)
+		all = works((uintptr_t)mem, mem, LEN, m->rkey);
+	stop = true;
+	CHECK(!pthread_join(thread, &ret) && !ret);
+	CHECK(all);
+	printf("# %d round trips, %d times registered anew\n", i, reregs);
+	CHECK(!ibv_dereg_mr(m));
+}
+
+/* For t_killed(): windows that nobody deallocates. */
+static int leave(const char *dev)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	static char buf[8192];
+	int i, k;
+
+	for (i = 0; list && list[i]; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), dev))
+			continue;
+		end_open(&a, dev, "1");
+		end_open(&b, dev, "1");
+		pair_open();
+		for (k = 0; k < 10; k++) {
+			struct ibv_mw *mw = ibv_alloc_mw(b.pd, k & 1 ? IBV_MW_TYPE_1 :
+								 IBV_MW_TYPE_2);
+			struct ibv_mr *m = ibv_reg_mr(b.pd, buf, 8192, BINDABLE);
+
+			if (!mw || !m || bind_on(mw, ibv_inc_rkey(mw->rkey), m,
+						 (uintptr_t)buf, 100, ALL))
+				return 4;
+		}
+		_exit(0);
+	}
+	return 5;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 4 && !strcmp(argv[1], "leave"))
+		return leave(argv[2]);
+	if (argc != 5)
+		return 2;
+	end_open(&a, argv[1], argv[2]);
+	end_open(&b, argv[3], argv[4]);
+	mem = aligned_alloc(4096, LEN);
+	near = aligned_alloc(4096, LEN);
+	mr = ibv_reg_mr(b.pd, mem, LEN, BINDABLE);
+	src = ibv_reg_mr(a.pd, near, LEN, ALL);
+	if (!mr || !src)
+		die("reg_mr");
+
+	run("a window of type 1, bound again and again", t_type1);
+	run("a window of type 1, bound to nothing", t_type1_unbind);
+	run("a window of type 2: 300 times bound and invalidated", t_type2);
+	run("a window that begins at zero", t_zero_based);
+	run("accesses beyond a window", t_beyond);
+	run("a window has its own rights", t_rights);
+	run("a window's key is none for local memory", t_no_lkey);
+	run("binds that are refused", t_refused);
+	run("a window of type 2 is bound once, with its own key", t_type2_refused);
+	run("keys that cannot be invalidated", t_invalidate_refused);
+	run("a window of type 2 serves one QP", t_other_qp);
+	run("a region stays while a window is bound to it", t_busy);
+	run("a program that leaves windows behind", t_killed);
+	run("rereg_mr, all combinations of flags", t_rereg);
+	run("rereg_mr fails and leaves the region as it was", t_rereg_fails);
+	run("rereg_mr under traffic", t_rereg_traffic);
+	printf("1..%d\n", count);
+	return failed > 0;
+}

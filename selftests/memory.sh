@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Memory windows, and regions that change: memory.c between the two
+# links.
+# timeout: 240
+. "$(dirname "$0")/lib.sh"
+
+topo_pair 4200 && links || bail "two links"
+[[ -x $bin/memory ]] || bail "make -C selftests"
+
+c_points memory "$bin/memory" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"
+t "nothing is left" wait_for 10 no_objects qp cq mr
+done_testing

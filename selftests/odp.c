@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * odp.c - on-demand paging: pages that were never touched, that go and come back
+ * under traffic, that cannot be had (hazard 26)
+ *
+ *	odp DEV-A GID-INDEX-A DEV-B GID-INDEX-B
+ *
+ * a asks, b has the paged memory, unless a test says otherwise.
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "pair.h"
+
+#define ODP	(ALL | IBV_ACCESS_ON_DEMAND)
+#define LEN	(512 * KB)
+
+static char *near;
+static struct ibv_mr *src;	/* of a over near, pinned */
+
+static void *fresh(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	return p;
+}
+
+static bool zero(const char *p, size_t len)
+{
+	while (len && !*p) {
+		p++;
+		len--;
+	}
+	return !len;
+}
+
+static uint64_t counter(struct end *e, const char *name)
+{
+	unsigned long long v = 0;
+	char path[200];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 ibv_get_device_name(e->ctx->device), name);
+	/* the kernel looks at the device only now and then */
+	usleep(20000);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%llu", &v) != 1)
+		die(path);
+	fclose(f);
+	return v;
+}
+
+static int to(void *there, uint32_t len, uint32_t key)
+{
+	return rdma(&a, a.qp, IBV_WR_RDMA_WRITE, near, len, src->lkey,
+		    (uintptr_t)there, key);
+}
+
+static int from(void *there, uint32_t len, uint32_t key)
+{
+	return rdma(&a, a.qp, IBV_WR_RDMA_READ, near, len, src->lkey,
+		    (uintptr_t)there, key);
+}
+
+static void t_untouched(void)
+{
+	uint64_t before = counter(&b, "page_faults");
+	char *p = fresh(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+	uint64_t *n = (uint64_t *)(p + 8192);
+
+	CHECK(m);
+	near[0] = 1;
+	CHECK(!from(p, LEN, m->rkey) && zero(near, LEN));
+	scramble(near, LEN);
+	CHECK(!to(p, LEN, m->rkey) && !memcmp(p, near, LEN));
+	munmap(p, LEN);
+	CHECK(mmap(p, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		   -1, 0) == p);
+	/* each right after nothing is there */
+	CHECK(!rdma(&a, a.qp, IBV_WR_ATOMIC_FETCH_AND_ADD, near, 8, src->lkey,
+		    (uintptr_t)n, m->rkey) && *n == 1);
+	CHECK(!post_recv(&b, p + 100000, 100000, m->lkey));
+	CHECK(!rdma(&a, a.qp, IBV_WR_SEND, near, 100000, src->lkey, 0, 0));
+	CHECK(!done(b.cq, NULL) && !memcmp(p + 100000, near, 100000));
+	CHECK(counter(&b, "page_faults") > before + 2 * LEN / 4096);
+	CHECK(!ibv_dereg_mr(m));
+	munmap(p, LEN);
+}
+
+/* The same for the requester: what it sends, and where answers go. */
+static void t_requester(void)
+{
+	char *p = fresh(LEN), *q = fresh(LEN);
+	struct ibv_mr *mp = ibv_reg_mr(b.pd, p, LEN, ODP);
+	struct ibv_mr *mq = ibv_reg_mr(b.pd, q, LEN, ODP);
+
+	CHECK(mp && mq);
+	scramble(near, LEN);
+	CHECK(!rdma(&b, b.qp, IBV_WR_RDMA_READ, p, LEN, mp->lkey, (uintptr_t)near,
+		    src->rkey) && !memcmp(p, near, LEN));
+	CHECK(!rdma(&b, b.qp, IBV_WR_RDMA_WRITE, q, LEN, mq->lkey, (uintptr_t)near,
+		    src->rkey) && zero(near, LEN));
+	madvise(p, LEN, MADV_DONTNEED);
+	*(uint64_t *)near = 41;
+	CHECK(!rdma(&b, b.qp, IBV_WR_ATOMIC_FETCH_AND_ADD, p + 16, 8, mp->lkey,
+		    (uintptr_t)near, src->rkey));
+	CHECK(*(uint64_t *)near == 42 && *(uint64_t *)(p + 16) == 41);
+	CHECK(!ibv_dereg_mr(mp) && !ibv_dereg_mr(mq));
+	munmap(p, LEN);
+	munmap(q, LEN);
+}
+
+static void t_remapped(void)
+{
+	uint64_t gone = counter(&b, "page_invalidations");
+	char *p = fresh(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+	int i;
+
+	CHECK(m);
+	for (i = 0; i < 20; i++) {
+		scramble(near, LEN);
+		CHECK(!to(p, LEN, m->rkey) && !memcmp(p, near, LEN));
+		if (i & 1) {
+			CHECK(!madvise(p, LEN, MADV_DONTNEED));
+		} else {
+			CHECK(!munmap(p, LEN));
+			CHECK(mmap(p, LEN, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+				   0) == p);
+		}
+		CHECK(!from(p, LEN, m->rkey) && zero(near, LEN));
+	}
+	CHECK(counter(&b, "page_invalidations") >= gone + 20 * LEN / 4096);
+	CHECK(!ibv_dereg_mr(m));
+	munmap(p, LEN);
+}
+
+/* What is not there at all ends the request, and does not hang. */
+static void t_unmapped(void)
+{
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		char *p = fresh(LEN);
+		struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+		int ret, want = IBV_WC_REM_ACCESS_ERR;
+
+		CHECK(m && !munmap(p + 8192, LEN - 8192));
+		switch (i) {
+		case 0:
+			ret = to(p + 4000, 20000, m->rkey);
+			break;
+		case 1:
+			ret = from(p + 4000, 20000, m->rkey);
+			break;
+		case 2:
+			ret = rdma(&a, a.qp, IBV_WR_ATOMIC_FETCH_AND_ADD, near, 8,
+				   src->lkey, (uintptr_t)p + 8192, m->rkey);
+			break;
+		case 3:
+			ret = rdma(&b, b.qp, IBV_WR_RDMA_WRITE, p + 4000, 20000,
+				   m->lkey, (uintptr_t)near, src->rkey);
+			want = IBV_WC_LOC_PROT_ERR;
+			break;
+		case 4:
+			ret = rdma(&b, b.qp, IBV_WR_RDMA_READ, p + 4000, 20000,
+				   m->lkey, (uintptr_t)near, src->rkey);
+			want = IBV_WC_LOC_PROT_ERR;
+			break;
+		default:
+			CHECK(!post_recv(&b, p + 4000, 20000, m->lkey));
+			ret = rdma(&a, a.qp, IBV_WR_SEND, near, 20000, src->lkey,
+				   0, 0);
+			want = IBV_WC_REM_OP_ERR;
+			CHECK(done(b.cq, NULL) == IBV_WC_LOC_PROT_ERR);
+		}
+		if (ret != want)
+			printf("# case %d: %d, not %d\n", i, ret, want);
+		CHECK(ret == want);
+		CHECK(!ibv_dereg_mr(m));
+		munmap(p, 8192);
+		pair_close();
+		pair_open();
+	}
+}
+
+/* Memory that may not be written to can be read, whatever the region says. */
+static void t_read_only(void)
+{
+	char *p = mmap(NULL, LEN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+
+	CHECK(m);
+	CHECK(!from(p, LEN, m->rkey) && zero(near, LEN));
+	CHECK(to(p, 5000, m->rkey) == IBV_WC_REM_ACCESS_ERR);
+	pair_close();
+	pair_open();
+	/* and after it was made writable */
+	CHECK(!mprotect(p, LEN, PROT_READ | PROT_WRITE));
+	scramble(near, LEN);
+	CHECK(!to(p, LEN, m->rkey) && !memcmp(p, near, LEN));
+	CHECK(!mprotect(p, LEN, PROT_READ));
+	CHECK(!from(p, LEN, m->rkey) && !memcmp(p, near, LEN));
+	CHECK(to(p + 5000, 1, m->rkey) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dereg_mr(m));
+	munmap(p, LEN);
+}
+
+/* Writes go to the parent, and the child keeps what was. */
+static void t_fork(void)
+{
+	char *p = fresh(LEN), *then = malloc(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+	int pipes[2], status;
+	pid_t pid;
+	char c;
+
+	CHECK(m && !pipe(pipes));
+	madvise(p, LEN, MADV_DOFORK);	/* libibverbs may have forbidden it */
+	scramble(near, LEN);
+	CHECK(!to(p, LEN, m->rkey));
+	memcpy(then, near, LEN);
+	pid = fork();
+	if (!pid)
+		_exit(read(pipes[0], &c, 1) != 1 || memcmp(p, then, LEN));
+	CHECK(pid > 0);
+	scramble(near, LEN);
+	CHECK(!to(p, LEN, m->rkey) && !memcmp(p, near, LEN));
+	CHECK(write(pipes[1], "x", 1) == 1 && waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	CHECK(!to(p, LEN, m->rkey) && !memcmp(p, near, LEN));
+	CHECK(!ibv_dereg_mr(m));
+	munmap(p, LEN);
+	free(then);
+}
+
+static char global[20000] = "something";
+static const char constant[20000] = "that is not to be written to";
+
+static void t_implicit(void)
+{
+	struct ibv_mr *m = ibv_reg_mr(b.pd, NULL, SIZE_MAX, ODP);
+	char *heap = fresh(5 * MB), stack[3000];
+	struct ibv_mr *big;
+
+	CHECK(m);
+	scramble(near, LEN);
+	CHECK(!to(global, sizeof(global), m->rkey) && !memcmp(global, near, sizeof(global)));
+	CHECK(!to(stack, sizeof(stack), m->rkey) && !memcmp(stack, near, sizeof(stack)));
+	CHECK(!from((void *)constant, sizeof(constant), m->rkey) &&
+	      !memcmp(constant, near, sizeof(constant)));
+	/* over the edges of what is looked after in one piece */
+	scramble(near, LEN);
+	CHECK(!to(heap + 2 * MB - 5000, LEN, m->rkey) &&
+	      !memcmp(heap + 2 * MB - 5000, near, LEN));
+	/* a large message, paged at both ends */
+	big = ibv_reg_mr(a.pd, NULL, SIZE_MAX, ODP);
+	CHECK(big);
+	scramble(heap, 2 * MB);
+	CHECK(!rdma(&a, a.qp, IBV_WR_RDMA_WRITE, heap, 2 * MB, big->lkey,
+		    (uintptr_t)heap + 2 * MB + 4096, m->rkey));
+	CHECK(!memcmp(heap, heap + 2 * MB + 4096, 2 * MB));
+	CHECK(to((void *)constant, 8, m->rkey) == IBV_WC_REM_ACCESS_ERR);
+	pair_close();
+	pair_open();
+	CHECK(to((void *)8, 8, m->rkey) == IBV_WC_REM_ACCESS_ERR);
+	pair_close();
+	pair_open();
+	CHECK(from((void *)(1ul << 63), 8, m->rkey) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dereg_mr(m) && !ibv_dereg_mr(big));
+	munmap(heap, 5 * MB);
+}
+
+static volatile bool stop;
+static char *victim;
+
+/* Takes pages away by all means, at random. */
+static void *thief(void *arg)
+{
+	unsigned int seed = 1;
+
+	(void)arg;
+	while (!stop) {
+		size_t at = rand_r(&seed) % (LEN / 4096) * 4096;
+		size_t n = (1 + rand_r(&seed) % 8) * 4096;
+
+		if (at + n > LEN)
+			n = LEN - at;
+		switch (rand_r(&seed) % 4) {
+		case 0:
+			mprotect(victim + at, n, PROT_READ);
+			mprotect(victim + at, n, PROT_READ | PROT_WRITE);
+			break;
+		case 1:
+			if (fork() == 0)
+				_exit(0);
+			wait(NULL);
+			break;
+		default:
+			madvise(victim + at, n, MADV_DONTNEED);
+		}
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* Each page read back is what was written, or was taken away meanwhile. */
+static bool plausible(const char *got, const char *sent)
+{
+	size_t i;
+
+	for (i = 0; i < LEN; i += 4096)
+		if (memcmp(got + i, sent + i, 4096) && !zero(got + i, 4096))
+			return false;
+	return true;
+}
+
+static void t_traffic(void)
+{
+	struct ibv_mr *m;
+	char *sent = malloc(LEN);
+	pthread_t thread;
+	bool all = true;
+	int i, w, r;
+
+	victim = fresh(LEN);
+	m = ibv_reg_mr(b.pd, victim, LEN, ODP);
+	CHECK(m);
+	madvise(victim, LEN, MADV_DOFORK);
+	stop = false;
+	CHECK(!pthread_create(&thread, NULL, thief, NULL));
+	for (i = 0; i < 150 && all; i++) {
+		scramble(near, LEN);
+		memcpy(sent, near, LEN);
+		w = to(victim, LEN, m->rkey);
+		/* while it may not be written to, a WRITE may fail */
+		if (w == IBV_WC_REM_ACCESS_ERR) {
+			pair_close();
+			pair_open();
+			continue;
+		}
+		memset(near, 0x5a, LEN);
+		r = from(victim, LEN, m->rkey);
+		all = !w && !r && plausible(near, sent);
+		if (!all)
+			printf("# round %d: WRITE %d, READ %d\n", i, w, r);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	CHECK(all);
+	CHECK(!ibv_dereg_mr(m));
+	munmap(victim, LEN);
+	free(sent);
+}
+
+/* Deregistered while pages are being brought for it. */
+static void t_dereg_busy(void)
+{
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		char *p = fresh(LEN);
+		struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+		struct ibv_sge sge = { (uintptr_t)near, LEN, src->lkey };
+		struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+		}, *bad;
+		int ret;
+
+		CHECK(m);
+		wr.wr.rdma.remote_addr = (uintptr_t)p;
+		wr.wr.rdma.rkey = m->rkey;
+		CHECK(!ibv_post_send(a.qp, &wr, &bad));
+		usleep(rand() % 1000);
+		CHECK(!ibv_dereg_mr(m));
+		munmap(p, LEN);
+		ret = done(a.cq, NULL);
+		CHECK(ret == IBV_WC_SUCCESS || ret == IBV_WC_REM_ACCESS_ERR);
+		pair_close();
+		pair_open();
+	}
+}
+
+static void t_prefetch(void)
+{
+	uint64_t faults, fetched = counter(&b, "page_prefetches");
+	char *p = fresh(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+	struct ibv_sge sge;
+
+	CHECK(m);
+	sge = (struct ibv_sge) { (uintptr_t)p, LEN, m->lkey };
+	/* nothing is in memory */
+	CHECK(!ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
+			     IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+	CHECK(counter(&b, "page_prefetches") == fetched);
+	CHECK(!ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			     IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+	CHECK(counter(&b, "page_prefetches") == fetched + LEN / 4096);
+	faults = counter(&b, "page_faults");
+	scramble(near, LEN);
+	CHECK(!to(p, LEN, m->rkey) && !memcmp(p, near, LEN));
+	CHECK(counter(&b, "page_faults") == faults);
+	/* what makes no sense */
+	sge.length = LEN + 1;
+	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == EINVAL);
+	sge.length = LEN;
+	sge.lkey ^= 0x100;
+	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == EINVAL);
+	CHECK(!ibv_dereg_mr(m));
+	m = ibv_reg_mr(b.pd, p, LEN, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	CHECK(m);
+	sge.lkey = m->lkey;
+	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1) == EPERM);
+	CHECK(!ibv_dereg_mr(m));
+	munmap(p, LEN);
+}
+
+static void t_refused(void)
+{
+	struct ibv_device_attr_ex attr;
+
+	CHECK(!ibv_query_device_ex(b.ctx, NULL, &attr));
+	CHECK(attr.odp_caps.general_caps == (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
+	CHECK(!ibv_reg_mr(b.pd, (void *)4096, SIZE_MAX, ODP));
+	CHECK(!ibv_reg_mr(b.pd, (void *)(1ul << 62), 4096, ODP));
+	CHECK(!ibv_reg_mr(b.pd, near, 0, ODP));
+	CHECK(!ibv_reg_mr(b.pd, near, 4096, IBV_ACCESS_REMOTE_WRITE |
+			  IBV_ACCESS_ON_DEMAND));
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 5)
+		return 2;
+	end_open(&a, argv[1], argv[2]);
+	end_open(&b, argv[3], argv[4]);
+	near = fresh(LEN);
+	src = ibv_reg_mr(a.pd, near, LEN, ALL);
+	if (!src)
+		die("reg_mr");
+
+	run("memory that was never touched", t_untouched);
+	run("the requester's memory", t_requester);
+	run("memory that goes and comes back", t_remapped);
+	run("memory that is not there", t_unmapped);
+	run("memory that may not be written to", t_read_only);
+	run("fork", t_fork);
+	run("all memory of a process", t_implicit);
+	run("pages taken away under traffic", t_traffic);
+	run("deregistered while pages are brought", t_dereg_busy);
+	run("advice", t_prefetch);
+	run("what is refused", t_refused);
+	printf("1..%d\n", count);
+	return failed > 0;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * pair.h - for test programs that want two connected RC QPs, one on each device,
+ * in one process: pair_open() and pair_close() as often as an error has ended a
+ * connection.
+ */
+#ifndef PAIR_H
+#define PAIR_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define DEPTH	64
+#define KB	1024ul
+#define MB	(1024 * KB)
+#define ALL	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+		 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+struct end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	union ibv_gid gid;
+	int gid_index;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+static struct end a, b;
+static int count, failed;
+static bool good;
+
+#define CHECK(x) do {							\
+	if (!(x)) {							\
+		printf("# line %d: not so: %s (errno %d)\n", __LINE__, #x, errno); \
+		good = false;						\
+		return;							\
+	}								\
+} while (0)
+
+static void die(const char *what)
+{
+	printf("Bail out! %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static inline void end_open(struct end *e, const char *name, const char *gid)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			e->ctx = ibv_open_device(list[i]);
+	if (!e->ctx)
+		die(name);
+	ibv_free_device_list(list);
+	e->gid_index = atoi(gid);
+	if (ibv_query_gid(e->ctx, 1, e->gid_index, &e->gid))
+		die("query_gid");
+	e->pd = ibv_alloc_pd(e->ctx);
+	if (!e->pd)
+		die("alloc_pd");
+}
+
+static inline struct ibv_qp *new_qp(struct end *e)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e->cq,
+		.recv_cq = e->cq,
+		.cap = { DEPTH, DEPTH, 4, 4, 64 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
+
+	if (!qp)
+		die("create_qp");
+	return qp;
+}
+
+static inline void connect_qp(struct end *e, struct ibv_qp *qp, struct end *peer,
+			      uint32_t qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 4,
+		.max_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.timeout = 17,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = 1,
+			.grh = { .dgid = peer->gid, .sgid_index = e->gid_index,
+				 .hop_limit = 64 },
+		},
+	};
+
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+		die("INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+		die("RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
+			  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			  IBV_QP_MAX_QP_RD_ATOMIC))
+		die("RTS");
+}
+
+static inline void pair_open(void)
+{
+	a.cq = ibv_create_cq(a.ctx, DEPTH * 4, NULL, NULL, 0);
+	b.cq = ibv_create_cq(b.ctx, DEPTH * 4, NULL, NULL, 0);
+	if (!a.cq || !b.cq)
+		die("create_cq");
+	a.qp = new_qp(&a);
+	b.qp = new_qp(&b);
+	connect_qp(&a, a.qp, &b, b.qp->qp_num);
+	connect_qp(&b, b.qp, &a, a.qp->qp_num);
+}
+
+static inline void pair_close(void)
+{
+	if (ibv_destroy_qp(a.qp) || ibv_destroy_qp(b.qp) ||
+	    ibv_destroy_cq(a.cq) || ibv_destroy_cq(b.cq))
+		die("destroy");
+}
+
+/* A test with a connection of its own. */
+static inline void run(const char *name, void (*fn)(void))
+{
+	good = true;
+	pair_open();
+	fn();
+	pair_close();
+	if (!good)
+		failed++;
+	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
+	fflush(stdout);
+}
+
+/* The next completion's status, or -1 when none comes. */
+static inline int done(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	struct ibv_wc mine;
+	int i, n = 0;
+
+	if (!wc)
+		wc = &mine;
+	for (i = 0; i < 100000 && !n; i++) {
+		n = ibv_poll_cq(cq, 1, wc);
+		if (!n && i > 100)
+			usleep(200);
+	}
+	return n == 1 ? (int)wc->status : -1;
+}
+
+/* One RDMA operation; the status of its completion, or -1. */
+static inline int rdma(struct end *e, struct ibv_qp *qp, enum ibv_wr_opcode op,
+		       void *mine, uint32_t len, uint32_t lkey, uint64_t theirs,
+		       uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)mine, len, lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = len ? 1 : 0, .opcode = op,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = theirs;
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.compare_add = 1;
+	} else {
+		wr.wr.rdma.remote_addr = theirs;
+		wr.wr.rdma.rkey = rkey;
+	}
+	return ibv_post_send(qp, &wr, &bad) ? -1 : done(e->cq, NULL);
+}
+
+static inline int post_recv(struct end *e, void *to, uint32_t len, uint32_t lkey)
+{
+	struct ibv_sge sge = { (uintptr_t)to, len, lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = len ? 1 : 0 }, *bad;
+
+	return ibv_post_recv(e->qp, &wr, &bad);
+}
+
+static inline void scramble(void *p, size_t len)
+{
+	uint8_t *c = p;
+
+	while (len--)
+		*c++ = rand();
+}
+
+#endif /* PAIR_H */
