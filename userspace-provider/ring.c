@@ -42,6 +42,7 @@ static_assert(offsetof(struct rove_cqe, pkey_index) == 48, "pkey_index");
 
 static_assert(sizeof(struct rove_ring_info) == 24, "ring info");
 static_assert(sizeof(struct rove_alloc_ucontext_resp) == 16, "context answer");
+static_assert(sizeof(struct rove_alloc_dm_resp) == 16, "DM answer");
 static_assert(sizeof(struct rove_create_ah_resp) == 8, "AH answer");
 static_assert(sizeof(struct rove_create_cq_resp) == 24, "CQ answer");
 static_assert(sizeof(struct rove_create_srq_resp) == 24, "SRQ answer");

@@ -87,6 +87,7 @@ static void rove_free_context(struct ibv_context *context)
 /* What is NULL here is answered by libibverbs with EOPNOTSUPP. */
 static const struct verbs_context_ops rove_context_ops = {
 	.advise_mr = ibv_cmd_advise_mr,
+	.alloc_dm = rove_alloc_dm,
 	.alloc_mw = rove_alloc_mw,
 	.alloc_parent_domain = rove_alloc_parent_domain,
 	.alloc_pd = rove_alloc_pd,
@@ -108,6 +109,7 @@ static const struct verbs_context_ops rove_context_ops = {
 	.destroy_qp = rove_destroy_qp,
 	.destroy_srq = rove_destroy_srq,
 	.free_context = rove_free_context,
+	.free_dm = rove_free_dm,
 	.modify_cq = rove_modify_cq,
 	.modify_qp = rove_modify_qp,
 	.modify_qp_rate_limit = rove_modify_qp_rate_limit,
@@ -121,6 +123,7 @@ static const struct verbs_context_ops rove_context_ops = {
 	.query_qp = rove_query_qp,
 	.query_rt_values = rove_query_rt_values,
 	.query_srq = rove_query_srq,
+	.reg_dm_mr = rove_reg_dm_mr,
 	.reg_mr = rove_reg_mr,
 	.req_notify_cq = rove_req_notify_cq,
 	.rereg_mr = rove_rereg_mr,

@@ -3,6 +3,7 @@
  * The provider's objects: who owns what, and which lock guards it.
  *
  *   rove.c     device, context, registration with libibverbs
+ *   dm.c       device memory
  *   pd.c mr.c mw.c ah.c  protection and thread domains, regions, windows, addresses
  *   cq.c cq_poll.c       completion queues: life cycle, polling
  *   qp.c                 queue pairs: life cycle
@@ -258,6 +259,13 @@ int rove_dereg_mr(struct verbs_mr *vmr);
 struct ibv_mw *rove_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int rove_dealloc_mw(struct ibv_mw *mw);
 int rove_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
+/* dm.c */
+struct ibv_dm *rove_alloc_dm(struct ibv_context *context,
+			     struct ibv_alloc_dm_attr *attr);
+int rove_free_dm(struct ibv_dm *ibdm);
+struct ibv_mr *rove_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm,
+			      uint64_t offset, size_t length, unsigned int access);
 
 /* ah.c */
 struct ibv_ah *rove_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);

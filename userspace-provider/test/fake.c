@@ -218,6 +218,26 @@ int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type,
 	return 0;
 }
 
+int ibv_cmd_free_dm(struct verbs_dm *dm)
+{
+	(void)dm;
+	return 0;
+}
+
+int ibv_cmd_reg_dm_mr(struct ibv_pd *pd, struct verbs_dm *dm, uint64_t offset,
+		      size_t length, unsigned int access, struct verbs_mr *mr,
+		      struct ibv_command_buffer *link)
+{
+	(void)pd;
+	(void)dm;
+	(void)offset;
+	(void)length;
+	(void)access;
+	(void)mr;
+	(void)link;
+	return EOPNOTSUPP;
+}
+
 int ibv_cmd_dealloc_mw(struct ibv_mw *mw)
 {
 	(void)mw;

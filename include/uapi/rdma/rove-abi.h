@@ -349,4 +349,21 @@ struct rove_create_qp_resp {
 	struct rove_ring_info rq;
 };
 
+/* Attributes of ours: the first that are a driver's own. */
+enum rove_alloc_dm_attrs {
+	ROVE_ATTR_ALLOC_DM_RESP	= 1 << 12,	/* struct rove_alloc_dm_resp */
+};
+
+/**
+ * struct rove_alloc_dm_resp - driver part of the answer to DM_ALLOC
+ * @mmap_offset: for mmap(2) on the command file descriptor
+ * @mmap_size: bytes, a multiple of the page size
+ * @rsvd: zero
+ */
+struct rove_alloc_dm_resp {
+	__aligned_u64 mmap_offset;
+	__u32 mmap_size;
+	__u32 rsvd;
+};
+
 #endif /* ROVE_ABI_H */

@@ -64,6 +64,13 @@ struct verbs_mr {
 	int access;
 };
 
+struct verbs_dm {
+	struct ibv_dm dm;
+	uint32_t handle;
+};
+
+struct ibv_command_buffer;
+
 struct verbs_qp {
 	union {
 		struct ibv_qp qp;
@@ -137,7 +144,8 @@ struct verbs_device {
 struct verbs_context_ops {
 	int (*advise_mr)(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 			 uint32_t flags, struct ibv_sge *sge, uint32_t num);
-	void *gap1[1];
+	struct ibv_dm *(*alloc_dm)(struct ibv_context *context,
+				   struct ibv_alloc_dm_attr *attr);
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
 	void *gap3[1];
 	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *context,
@@ -180,7 +188,8 @@ struct verbs_context_ops {
 	int (*destroy_srq)(struct ibv_srq *srq);
 	void *gap37[2];
 	void (*free_context)(struct ibv_context *context);
-	void *gap40[5];
+	int (*free_dm)(struct ibv_dm *dm);
+	void *gap41[4];
 	int (*modify_cq)(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 	void *gap46[1];
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
@@ -209,7 +218,11 @@ struct verbs_context_ops {
 	int (*query_rt_values)(struct ibv_context *context,
 			       struct ibv_values_ex *values);
 	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
-	void *gap65[3];
+	void *gap65[1];
+	struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *pd, struct ibv_dm *dm,
+				    uint64_t offset, size_t length,
+				    unsigned int access);
+	void *gap67[1];
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, int access);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
@@ -261,6 +274,10 @@ int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type,
 		     size_t cmd_size, struct ib_uverbs_alloc_mw_resp *resp,
 		     size_t resp_size);
 int ibv_cmd_dealloc_mw(struct ibv_mw *mw);
+int ibv_cmd_free_dm(struct verbs_dm *dm);
+int ibv_cmd_reg_dm_mr(struct ibv_pd *pd, struct verbs_dm *dm, uint64_t offset,
+		      size_t length, unsigned int access, struct verbs_mr *mr,
+		      struct ibv_command_buffer *link);
 int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah,
 		      struct ibv_ah_attr *attr,
 		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size);
@@ -333,6 +350,7 @@ static_assert(sizeof(struct verbs_context_ops) == 76 * sizeof(void *),
 	static_assert(offsetof(struct verbs_context_ops, op) ==		\
 		      (n) * sizeof(void *), "verbs_context_ops." #op)
 ROVE_SLOT(advise_mr, 0);
+ROVE_SLOT(alloc_dm, 1);
 ROVE_SLOT(alloc_mw, 2);
 ROVE_SLOT(alloc_parent_domain, 4);
 ROVE_SLOT(bind_mw, 10);
@@ -347,6 +365,8 @@ ROVE_SLOT(destroy_cq, 31);
 ROVE_SLOT(destroy_qp, 34);
 ROVE_SLOT(destroy_srq, 36);
 ROVE_SLOT(free_context, 39);
+ROVE_SLOT(free_dm, 40);
+ROVE_SLOT(reg_dm_mr, 66);
 ROVE_SLOT(modify_cq, 45);
 ROVE_SLOT(modify_qp, 47);
 ROVE_SLOT(modify_qp_rate_limit, 48);

@@ -16,6 +16,7 @@
 #include "av.h"
 #include "compat.h"
 #include "cq.h"
+#include "dm.h"
 #include "fastreg.h"
 #include "mr.h"
 #include "mw.h"
@@ -79,6 +80,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_srq_wr = ROVE_MAX_SRQ_WR,
 		.max_srq_sge = ROVE_MAX_SGE,
 		.max_fast_reg_page_list_len = ROVE_MAX_FASTREG_BLOCKS,
+		.max_dm_size = ROVE_MAX_DM_SIZE,
 		.max_pkeys = 1,
 		/* 4.096 us * 2^15 = 134 ms, when the machine is busy */
 		.local_ca_ack_delay = 15,
@@ -354,6 +356,9 @@ static const struct ib_device_ops rove_device_ops = {
 	.dealloc_mw = rove_dealloc_mw,
 	.dereg_mr = rove_dereg_mr,
 	.advise_mr = rove_advise_mr,
+	.alloc_dm = rove_alloc_dm,
+	.dealloc_dm = rove_dealloc_dm,
+	.reg_dm_mr = rove_reg_dm_mr,
 	.fill_stat_mr_entry = rove_fill_stat_mr,
 
 	.create_qp = rove_create_qp,
@@ -427,6 +432,7 @@ int rove_dev_register(struct rove_dev *rdev, const char *name)
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 	rove_name_by_user(ibdev);
+	ibdev->driver_def = rove_dm_defs;
 
 	err = ib_device_set_netdev(ibdev, rdev->ndev, 1);
 	if (err)

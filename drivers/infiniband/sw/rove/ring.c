@@ -31,12 +31,53 @@ static void rove_ring_mem_free(struct rove_ring_mem *mem)
 	kfree(mem);
 }
 
+struct rove_ring_mem *rove_ring_mem_alloc(struct ib_ucontext *uctx, size_t size)
+{
+	struct rove_ring_mem *mem;
+	int err;
+
+	mem = kzalloc(sizeof(*mem), GFP_KERNEL);
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	/* More than there is gets ENOMEM; nobody is killed to make room. */
+	mem->vaddr = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+			       __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+	if (!mem->vaddr) {
+		kfree(mem);
+		return ERR_PTR(-ENOMEM);
+	}
+	if (!uctx)
+		return mem;
+	err = rdma_user_mmap_entry_insert(uctx, &mem->entry, size);
+	if (!err)
+		return mem;
+	rove_ring_mem_free(mem);
+	return ERR_PTR(err);
+}
+
+void rove_ring_mem_put(struct rove_ring_mem *mem)
+{
+	if (mem->entry.ucontext)
+		rdma_user_mmap_entry_remove(&mem->entry);
+	else
+		rove_ring_mem_free(mem);
+}
+
+void *rove_ring_mem_addr(const struct rove_ring_mem *mem)
+{
+	return mem->vaddr;
+}
+
+u64 rove_ring_mem_offset(struct rove_ring_mem *mem)
+{
+	return rdma_user_mmap_get_offset(&mem->entry);
+}
+
 int rove_ring_alloc(struct rove_ring *r, struct ib_ucontext *uctx, u32 depth,
 		    u32 stride, struct rove_ring_info *info)
 {
 	struct rove_ring_mem *mem;
 	u64 size;
-	int err;
 
 	BUILD_BUG_ON(sizeof(struct rove_ring_hdr) > ROVE_RING_SLOTS);
 
@@ -47,24 +88,11 @@ int rove_ring_alloc(struct rove_ring *r, struct ib_ucontext *uctx, u32 depth,
 	if (size > SZ_2G)
 		return -EINVAL;
 
-	mem = kzalloc(sizeof(*mem), GFP_KERNEL);
-	if (!mem)
-		return -ENOMEM;
-	/* More than there is gets ENOMEM; nobody is killed to make room. */
-	mem->vaddr = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
-			       __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
-	if (!mem->vaddr) {
-		kfree(mem);
-		return -ENOMEM;
-	}
-
+	mem = rove_ring_mem_alloc(uctx, size);
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
 	if (uctx) {
-		err = rdma_user_mmap_entry_insert(uctx, &mem->entry, size);
-		if (err) {
-			rove_ring_mem_free(mem);
-			return err;
-		}
-		info->mmap_offset = rdma_user_mmap_get_offset(&mem->entry);
+		info->mmap_offset = rove_ring_mem_offset(mem);
 		info->mmap_size = size;
 		info->depth = depth;
 		info->stride = stride;
@@ -88,10 +116,7 @@ void rove_ring_free(struct rove_ring *r)
 	if (!mem)
 		return;
 	memset(r, 0, sizeof(*r));
-	if (mem->entry.ucontext)
-		rdma_user_mmap_entry_remove(&mem->entry);
-	else
-		rove_ring_mem_free(mem);
+	rove_ring_mem_put(mem);
 }
 
 void rove_mmap_free(struct rdma_user_mmap_entry *entry)

@@ -66,6 +66,20 @@ int rove_ring_alloc(struct rove_ring *r, struct ib_ucontext *uctx, u32 depth,
  */
 void rove_ring_free(struct rove_ring *r);
 
+/**
+ * rove_ring_mem_alloc() - zeroed memory that a program may map
+ * @uctx: its context, or NULL
+ * @size: bytes, a multiple of the page size
+ *
+ * Context: may sleep.
+ * Return: the memory, given up by rove_ring_mem_put(), or an error.
+ */
+struct rove_ring_mem *rove_ring_mem_alloc(struct ib_ucontext *uctx, size_t size);
+void rove_ring_mem_put(struct rove_ring_mem *mem);
+/* Where the kernel sees it, and the program's offset for mmap(). */
+void *rove_ring_mem_addr(const struct rove_ring_mem *mem);
+u64 rove_ring_mem_offset(struct rove_ring_mem *mem);
+
 /*
  * ib_device_ops.mmap and .mmap_free.  A mapping must be shared, not executable,
  * and be exactly one ring; else -EINVAL or -EPERM.
