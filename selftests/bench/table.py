@@ -17,7 +17,7 @@ import os
 import statistics
 import sys
 
-NAMES = {"rove": "rove", "rxe": "rdma_rxe", "siw": "siw", "tcp": "TCP"}
+NAMES = {"rove": "rove", "rxe": "rdma_rxe", "siw": "siw", "tcp": "TCP", "bound": "bound"}
 GIB = 2 ** 30
 # The crypto API's name for the same function.
 SAME_CRC = {"crc32-generic": "crc32_le", "crc32-lib": "crc32_le"}
@@ -44,7 +44,8 @@ class Part:
                          float(figure) if verdict == "ok" else None, float(begin), float(end))
                      for n, peer, mtu, case, size, verdict, figure, begin, end in tsv(f"{path}/runs.tsv")]
         self.samples = [Sample(*map(float, s)) for s in tsv(f"{path}/samples.tsv") if len(s) == 8]
-        self.peers = self.meta["peers"].split()
+        # The bound is nobody to compare with: a scale, as TCP is for some rows.
+        self.peers = [p for p in self.meta["peers"].split() if p != "bound"]
 
     def good(self, peer, case, size, mtu=4096):
         return [r for r in self.runs if r.ok and (r.peer, r.case, r.size, r.mtu) == (peer, case, size, mtu)]
@@ -202,12 +203,12 @@ def rate(part, case, size, goal):
     return Row(label(case, size), "1000/s", figures(part, case, size, 4096, 1 / size / 1000), goal)
 
 
-def against_tcp(part, mtu, goal):
+def against(part, scale, mtu, goal):
     """Round by round, so that both stood under the same load."""
-    tcp = {r.round: r.figure for r in part.good("tcp", "write", 65536, mtu)}
-    values = {p: [r.figure / tcp[r.round] for r in part.good(p, "write", 65536, mtu) if r.round in tcp]
-              for p in part.peers if p != "tcp"}
-    return Row(f"WRITE 64 KiB / TCP 64 KiB, MTU {mtu}", "", values, goal)
+    whole = {r.round: r.figure for r in part.good(scale, "write", 65536, mtu)}
+    values = {p: [r.figure / whole[r.round] for r in part.good(p, "write", 65536, mtu) if r.round in whole]
+              for p in part.peers if p != scale}
+    return Row(f"WRITE 64 KiB / {NAMES[scale]}, MTU {mtu}", "", values, goal)
 
 
 def cost(part, text, unit, case, size, of, goal=None):
@@ -224,8 +225,11 @@ def full_rows(part):
         for case, size in (("write", 65536), ("write", 1048576), ("send", 65536), ("send", 1048576), ("read", 65536)):
             yield bandwidth(part, case, size, mtu, at_least(goal))
     yield "Bandwidth against TCP's on the same pair"
-    yield against_tcp(part, 4096, value_at_least(1.0))
-    yield against_tcp(part, 1024, value_at_least(0.8))
+    yield against(part, "tcp", 4096, value_at_least(1.0))
+    yield against(part, "tcp", 1024, value_at_least(0.8))
+    yield "Bandwidth against the bound: one copy and one CRC an end, two walks a message"
+    yield against(part, "bound", 4096, value_at_least(0.8))
+    yield against(part, "bound", 1024, value_at_least(0.8))
     yield "Messages a second, one QP"
     yield rate(part, "write", 64, at_least(5))
     yield rate(part, "send", 64, at_least(5))
@@ -350,6 +354,11 @@ def footnotes(parts):
     if "full" in (p.meta["suite"] for p in parts):
         yield ("Latency is half a round trip.  TCP: qperf tcp_bw, which sleeps and whose small writes leave together; "
                "sockperf --nonblocked, 14 bytes.")
+        for part in parts:
+            for mtu in (4096, 1024):
+                found = [r.figure / 1e6 for r in part.good("bound", "write", 65536, mtu)]
+                if found:
+                    yield f"Bound, MTU {mtu}: {number(statistics.median(found))} MB/s (selftests/kmod/rove_bound.c)."
         yield "Walks: packets that the two devices were given, acknowledgements too; a super-packet counts once."
     for part in parts:
         if part.meta["suite"] == "full":
