@@ -7,6 +7,15 @@
 
 #include "rove.h"
 
+/* ibv_cmd_create_qp_ex() itself hands no flags on. */
+struct rove_qp_req {
+	struct ibv_create_qp core;
+	struct rove_create_qp_req own;
+};
+
+static_assert(sizeof(struct rove_qp_req) == sizeof(struct ibv_create_qp) +
+	      sizeof(struct rove_create_qp_req), "QP request");
+
 ROVE_RESP(rove_qp_resp, ib_uverbs_create_qp_resp, rove_create_qp_resp);
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -72,7 +81,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 	};
 	union rove_qp_resp resp = {};
-	struct ibv_create_qp cmd = {};
+	struct rove_qp_req cmd = {};
 	bool datagrams = attr->qp_type == IBV_QPT_UD;
 	bool single_threaded;
 	uint64_t ops = 0;
@@ -86,8 +95,12 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	if (!rove_send_ops_of(attr->qp_type))
 		goto unsupported;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-	    attr->create_flags)
-		goto unsupported;
+	    attr->create_flags) {
+		if (!datagrams ||
+		    attr->create_flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
+			goto unsupported;
+		cmd.own.flags = ROVE_QP_NO_OWN_MULTICAST;
+	}
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		ops = attr->send_ops_flags;
 		if (ops & ~rove_send_ops_of(attr->qp_type))
@@ -104,7 +117,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 		return NULL;
 
 	ask.pd = attr->pd;
-	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &ask, &cmd, sizeof(cmd),
+	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &ask, &cmd.core, sizeof(cmd),
 				   &resp.core, sizeof(resp));
 	if (ret)
 		goto free_qp;

@@ -245,6 +245,24 @@ int ibv_cmd_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
+int ibv_cmd_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			 uint16_t lid)
+{
+	(void)qp;
+	(void)gid;
+	(void)lid;
+	return 0;
+}
+
+int ibv_cmd_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			 uint16_t lid)
+{
+	(void)qp;
+	(void)gid;
+	(void)lid;
+	return 0;
+}
+
 int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah,
 		      struct ibv_ah_attr *attr,
 		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size)
@@ -252,7 +270,8 @@ int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah,
 	(void)pd;
 	(void)ah;
 	(void)attr;
-	assert(resp_size == sizeof(*resp));
+	assert(resp_size == sizeof(*resp) + sizeof(struct rove_create_ah_resp));
+	((struct rove_create_ah_resp *)(resp + 1))->ah = 77;
 	fake_live++;
 	return 0;
 }
@@ -402,7 +421,7 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	static uint32_t qpn = 16;
 
 	assert(attr->comp_mask == IBV_QP_INIT_ATTR_PD && attr->pd);
-	assert(cmd_size == sizeof(*cmd));
+	assert(cmd_size == sizeof(*cmd) + sizeof(struct rove_create_qp_req));
 	assert(resp_size == sizeof(*resp) + sizeof(*own));
 	attr->cap = fake_cap;
 	if (fake_sq_depth) {

@@ -343,6 +343,21 @@ struct rove_modify_srq {
 	__aligned_u64 ring_info;
 };
 
+/**
+ * enum rove_create_qp_flags - bits of &rove_create_qp_req.flags
+ * @ROVE_QP_NO_OWN_MULTICAST: UD: what it sends to a multicast group that it has
+ *	attached to does not come back to it; other flags are refused
+ */
+enum rove_create_qp_flags {
+	ROVE_QP_NO_OWN_MULTICAST	= 1 << 0,
+};
+
+/* Driver part of CREATE_QP; may be left out. */
+struct rove_create_qp_req {
+	__u32 flags;		/* enum rove_create_qp_flags */
+	__u32 rsvd;		/* zero */
+};
+
 /* Driver part of the answer to CREATE_QP; with an SRQ there is no receive ring. */
 struct rove_create_qp_resp {
 	struct rove_ring_info sq;

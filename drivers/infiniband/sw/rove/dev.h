@@ -9,6 +9,7 @@
 #ifndef ROVE_DEV_H
 #define ROVE_DEV_H
 
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/rhashtable.h>
 #include <linux/xarray.h>
@@ -30,6 +31,8 @@ struct rove_net;
  * @regions: what keys stand for, by key >> 8; RCU lookup; region.c
  * @ahs: every address handle by number; RCU lookup; av.c
  * @next_ah: where to look for a free number; guarded by @ahs's lock
+ * @groups: multicast groups by address; RCU lookup; mcast.c
+ * @group_lock: guards them against other writers; RTNL nests inside
  * @qp_lock: guards @qp_list
  * @qp_list: every QP, for tear-down
  * @num_qp: objects alive, against the limits that query_device tells
@@ -38,6 +41,7 @@ struct rove_net;
  * @num_mw: likewise
  * @num_pd: likewise
  * @num_ah: likewise
+ * @num_group: likewise
  * @num_srq: likewise
  * @stats: per-CPU counters
  * @counters: those that QPs can be bound to; stats.c
@@ -56,6 +60,8 @@ struct rove_dev {
 	struct rhashtable regions;
 	struct xarray ahs;
 	u32 next_ah;
+	struct rhashtable groups;
+	struct mutex group_lock;
 	spinlock_t qp_lock;
 	struct list_head qp_list;
 	atomic_t num_qp;
@@ -64,6 +70,7 @@ struct rove_dev {
 	atomic_t num_mw;
 	atomic_t num_pd;
 	atomic_t num_ah;
+	atomic_t num_group;
 	atomic_t num_srq;
 	struct rove_stats __percpu *stats;
 	struct xarray counters;
@@ -92,6 +99,8 @@ struct rove_ucontext {
 #define ROVE_MAX_AH		1048576
 #define ROVE_MAX_SRQ		1048576
 #define ROVE_MAX_SRQ_WR		1048576
+#define ROVE_MAX_GROUP		8192
+#define ROVE_MAX_GROUP_QPS	256
 #define ROVE_MAX_QP_WR		1048576
 #define ROVE_MAX_SGE		32
 #define ROVE_MAX_INLINE		1024

@@ -18,6 +18,7 @@
 #include "cq.h"
 #include "dm.h"
 #include "fastreg.h"
+#include "mcast.h"
 #include "mr.h"
 #include "mw.h"
 #include "odp.h"
@@ -62,7 +63,8 @@ static int rove_query_device(struct ib_device *ibdev,
 				    IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_PORT_ACTIVE_EVENT,
-		.kernel_cap_flags = IBK_ALLOW_USER_UNREG,
+		.kernel_cap_flags = IBK_ALLOW_USER_UNREG |
+				    IBK_BLOCK_MULTICAST_LOOPBACK,
 		.max_send_sge = ROVE_MAX_SGE,
 		.max_recv_sge = ROVE_MAX_SGE,
 		.max_sge_rd = ROVE_MAX_SGE,
@@ -76,6 +78,9 @@ static int rove_query_device(struct ib_device *ibdev,
 		.max_res_rd_atom = ROVE_MAX_RD_ATOMIC * ROVE_MAX_QP,
 		.atomic_cap = IB_ATOMIC_HCA,
 		.max_ah = ROVE_MAX_AH,
+		.max_mcast_grp = ROVE_MAX_GROUP,
+		.max_mcast_qp_attach = ROVE_MAX_GROUP_QPS,
+		.max_total_mcast_qp_attach = ROVE_MAX_GROUP * ROVE_MAX_GROUP_QPS,
 		.max_srq = ROVE_MAX_SRQ,
 		.max_srq_wr = ROVE_MAX_SRQ_WR,
 		.max_srq_sge = ROVE_MAX_SGE,
@@ -271,6 +276,7 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 	rove_region_table_destroy(rdev);
 	rove_qp_table_destroy(rdev);
 	rove_ah_table_destroy(rdev);
+	rove_group_table_destroy(rdev);
 	xa_destroy(&rdev->counters);
 	free_percpu(rdev->stats);
 	dev_put(rdev->ndev);
@@ -339,6 +345,9 @@ static const struct ib_device_ops rove_device_ops = {
 	.query_ah = rove_query_ah,
 	.destroy_ah = rove_destroy_ah,
 
+	.attach_mcast = rove_attach_mcast,
+	.detach_mcast = rove_detach_mcast,
+
 	.create_cq = rove_create_cq,
 	.rove_resize_op = rove_resize_cq,
 	.modify_cq = rove_modify_cq,
@@ -399,6 +408,8 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 		goto err_stats;
 	if (rove_qp_table_init(rdev))
 		goto err_regions;
+	if (rove_group_table_init(rdev))
+		goto err_qps;
 	rove_ah_table_init(rdev);
 	xa_init_flags(&rdev->counters, XA_FLAGS_ALLOC1);
 	rdev->ndev = ndev;
@@ -408,6 +419,8 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 	ib_set_device_ops(&rdev->ibdev, &rove_device_ops);
 	return rdev;
 
+err_qps:
+	rove_qp_table_destroy(rdev);
 err_regions:
 	rove_region_table_destroy(rdev);
 err_stats:

@@ -26,6 +26,7 @@
 #include "data.h"
 #include "defer.h"
 #include "doorbell.h"
+#include "mcast.h"
 #include "net.h"
 #include "netns.h"
 #include "qp.h"
@@ -265,14 +266,79 @@ static noinline void receive_datagram(struct rx *rx, struct rove_pkt *pkt,
 	rove_tqp_rx(&rx->qp->t, pkt, rx->now);
 }
 
+/*
+ * Is the packet's ICRC right?  @pl is cropped to payload and pad.
+ */
+static __always_inline bool icrc_right(struct rx *rx, const struct rove_pkt *pkt,
+				       const u8 *bth, struct rove_payload *pl,
+				       u32 len, u32 id)
+{
+	__le32 icrc;
+
+	peek(pl, len - ROVE_ICRC_LEN, &icrc, sizeof(icrc));
+	crop(pl, pkt->hdr_len, len - pkt->hdr_len - ROVE_ICRC_LEN);
+	if (is_train(rx->skb)) {
+		rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
+				     (rx->same_id ? 0 : id));
+		if (!icrc_fits(rx, pkt, bth, pl, icrc)) {
+			/* Merged from packets that all had the same? */
+			rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
+					     (rx->same_id ? id : 0));
+			if (!id || !icrc_fits(rx, pkt, bth, pl, icrc))
+				return false;
+			rx->same_id = !rx->same_id;
+		}
+		return true;
+	}
+	return icrc_fits(rx, pkt, bth, pl, icrc);
+}
+
+/*
+ * A packet for each QP of a group.  They read the same skb one after the other, and
+ * leave it as it is (hazard 33).  No QP is locked.
+ */
+static noinline void receive_multicast(struct rx *rx, struct rove_pkt *pkt,
+				       const u8 *bth, struct rove_payload *pl,
+				       u32 len, u32 id)
+{
+	const struct sk_buff *skb = rx->skb;
+	const struct rove_member *m;
+	const struct rove_group *g;
+	struct in6_addr addr;
+
+	if (ip_hdr(skb)->version == 4)
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &addr);
+	else
+		addr = ipv6_hdr(skb)->daddr;
+	g = rove_group_find(rx->rdev, &addr);
+	if (!g || !(pkt->op->flags & ROVE_OPF_DETH)) {
+		rove_count(rx->rdev, RX_NO_QP);
+		return;
+	}
+	if (!icrc_right(rx, pkt, bth, pl, len, id)) {
+		rove_count(rx->rdev, RX_ICRC);
+		return;
+	}
+	crop(pl, 0, pkt->payload_len);
+	pkt->buf = pl;
+	rove_count(rx->rdev, RX_PKTS);
+	list_for_each_entry_rcu(m, &g->members, list) {
+		if (m->qp->no_own_multicast && skb->pkt_type == PACKET_LOOPBACK &&
+		    m->qp->t.qpn == pkt->src_qpn)
+			continue;
+		rove_qp_lock(m->qp);
+		rx->qp = m->qp;
+		receive_datagram(rx, pkt, len, id);
+		let_go(rx);
+	}
+}
+
 /* One packet of @len bytes, lying in @pl; @id is its place in the train. */
 static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 {
-	bool train = is_train(rx->skb);
 	u8 buf[ROVE_MAX_HDR] __aligned(4) __uninitialized;
 	struct rove_pkt pkt __uninitialized;
 	const u8 *bth = pl->piece[0].iov_base;
-	__le32 icrc;
 
 	if (pl->piece[0].iov_len < min_t(u32, len, ROVE_MAX_HDR)) {
 		peek(pl, 0, buf, ROVE_MAX_HDR);
@@ -287,24 +353,15 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 		return;
 	}
 	if (!lock_qp(rx, pkt.qpn)) {
-		rove_count(rx->rdev, RX_NO_QP);
+		if (pkt.qpn == ROVE_MULTICAST_QPN)
+			receive_multicast(rx, &pkt, bth, pl, len, id);
+		else
+			rove_count(rx->rdev, RX_NO_QP);
 		return;
 	}
-	peek(pl, len - ROVE_ICRC_LEN, &icrc, sizeof(icrc));
-	crop(pl, pkt.hdr_len, len - pkt.hdr_len - ROVE_ICRC_LEN);
-	if (train) {
-		rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
-				     (rx->same_id ? 0 : id));
-		if (!icrc_fits(rx, &pkt, bth, pl, icrc)) {
-			/* Merged from packets that all had the same? */
-			rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
-					     (rx->same_id ? id : 0));
-			if (!id || !icrc_fits(rx, &pkt, bth, pl, icrc))
-				goto bad_icrc;
-			rx->same_id = !rx->same_id;
-		}
-	} else if (!icrc_fits(rx, &pkt, bth, pl, icrc)) {
-		goto bad_icrc;
+	if (!icrc_right(rx, &pkt, bth, pl, len, id)) {
+		rove_qp_count(rx->qp, RX_ICRC);
+		return;
 	}
 	if (rx->qp->t.state < ROVE_TQP_RTR) {
 		rove_qp_count(rx->qp, RX_BAD_STATE);
@@ -323,10 +380,6 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 		receive_datagram(rx, &pkt, len, id);
 	else
 		rove_tqp_rx(&rx->qp->t, &pkt, rx->now);
-	return;
-
-bad_icrc:
-	rove_qp_count(rx->qp, RX_ICRC);
 }
 
 /* The next packet of the train, in as few pieces as it needs. */

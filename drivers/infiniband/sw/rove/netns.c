@@ -135,6 +135,14 @@ static struct socket *rove_open_socket(struct net *net, u16 family)
 		return ERR_PTR(err);
 	}
 	rove_tunnel_setup(net, sock, &tunnel);
+	/* Tunnels do not want to hear themselves, members of a group do. */
+	if (family == AF_INET)
+		err = sock->ops->setsockopt(sock, SOL_IP, IP_MULTICAST_LOOP,
+					    KERNEL_SOCKPTR(&one), sizeof(one));
+	if (err) {
+		rove_tunnel_release(sock);
+		return ERR_PTR(err);
+	}
 	return sock;
 }
 

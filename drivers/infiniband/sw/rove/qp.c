@@ -204,7 +204,10 @@ static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init,
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
-	if (init->create_flags || service_of(init->qp_type) < 0 ||
+	u32 flags = init->qp_type == IB_QPT_UD ?
+		    IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+
+	if (init->create_flags & ~flags || service_of(init->qp_type) < 0 ||
 	    (user && init->qp_type == IB_QPT_GSI))
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq)
@@ -318,11 +321,25 @@ static void reset(struct rove_qp *qp)
 	rove_doorbell_reset(qp);
 }
 
+/* What a program asks for beyond what ib_core knows; it may be nothing. */
+static int get_request(const struct ib_qp_init_attr *init, struct ib_udata *udata,
+		       struct rove_create_qp_req *req)
+{
+	u32 known = init->qp_type == IB_QPT_UD ? ROVE_QP_NO_OWN_MULTICAST : 0;
+	int ret;
+
+	ret = ib_copy_from_udata(req, udata, min(sizeof(*req), udata->inlen));
+	if (ret)
+		return ret;
+	return req->flags & ~known || req->rsvd ? -EOPNOTSUPP : 0;
+}
+
 int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata)
 {
 	struct rove_dev *rdev = to_rdev(ibqp->device);
 	struct rove_create_qp_resp resp = {};
+	struct rove_create_qp_req req = {};
 	struct rove_qp *qp = to_rqp(ibqp);
 	struct ib_ucontext *uctx = NULL;
 	static atomic64_t serial;
@@ -336,6 +353,9 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			return -EINVAL;
 		uctx = &rdma_udata_to_drv_context(udata, struct rove_ucontext,
 						  ibuc)->ibuc;
+		ret = get_request(init, udata, &req);
+		if (ret)
+			return ret;
 	}
 	ret = rove_dev_charge(&rdev->num_qp, ROVE_MAX_QP);
 	if (ret)
@@ -361,6 +381,9 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->srq = init->srq ? to_rsrq(init->srq) : NULL;
 	qp->t.srq = init->srq;
 	qp->t.sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->no_own_multicast = req.flags & ROVE_QP_NO_OWN_MULTICAST ||
+			       init->create_flags &
+			       IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	qp->attr.path_mtu = IB_MTU_256;
 	qp->ip_id = get_random_u32();
 
@@ -391,6 +414,12 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct rove_qp *qp = to_rqp(ibqp);
 
 	rove_qp_lock(qp);
+	/*
+	 * A datagram is as good as sent when it is posted: programs (mckey) do not
+	 * wait for its completion.
+	 */
+	if (qp->t.service == ROVE_SVC_UD && qp->t.state == ROVE_TQP_RTS)
+		rove_tqp_send(&qp->t, ktime_get_ns());
 	qp->dead = true;
 	qp->t.state = ROVE_TQP_RESET;
 	rove_qp_unlock(qp);
@@ -680,5 +709,7 @@ int rove_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init->sq_sig_type = qp->t.sq_sig_all ? IB_SIGNAL_ALL_WR :
 					       IB_SIGNAL_REQ_WR;
 	init->qp_type = ibqp->qp_type;
+	init->create_flags = qp->no_own_multicast ?
+			     IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
 	return 0;
 }

@@ -98,6 +98,7 @@ struct rove_doorbell {
  * @region: used last; held until @lock is released; data.c
  * @misses: pages that it waits for, once it has waited for one; odp.c
  * @flow: counts skbs handed to the stack and not yet freed; net_tx.c
+ * @no_own_multicast: what it sends to a group that it is in does not come back
  * @no_memory: a packet could not be built; @timer will let the transport try again
  * @timer: the transport's timer
  * @window: looks at the send ring while its NEED_WAKEUP is clear; doorbell.c
@@ -147,6 +148,7 @@ struct rove_qp {
 	struct rove_region *region;
 	struct rove_misses *misses;
 	struct rove_flow *flow;
+	bool no_own_multicast;
 	bool no_memory;
 
 	struct hrtimer timer;

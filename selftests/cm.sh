@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The connection manager, by rdma_cm's own programs and others that use it:
+# rping, ucmatose, udaddy, cmtime, rstream, riostream, rcopy, perftest -R, qperf.
+# With an argument ("core") only the first few.
+# timeout: 900
+. "$(dirname "$0")/lib.sh"
+
+topo_pair 4200 && links || bail "two links"
+declare -A addr=([A4]=$A4 [A6]=$A6 [B4]=$B4 [B6]=$B6)
+
+# Is somebody on this end listening with rdma_cm on this port?
+cm_listens() { inns "$1" rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*src-addr.*:$2 "; }
+
+# pair SERVER-END VERSION PORT SERVER CLIENT: run both; %s is the server's
+# address, %c the client's, %p the port
+pair() {
+	local side=$1 v=$2 p=$3 srv=$4 cli=$5 other sns cns pid rc src
+	[[ $side == A ]] && { other=B sns=$NSA cns=$NSB; } || { other=A sns=$NSB cns=$NSA; }
+	srv=${srv//%s/${addr[$side$v]}} srv=${srv//%p/$p}
+	cli=${cli//%s/${addr[$side$v]}} cli=${cli//%c/${addr[$other$v]}} cli=${cli//%p/$p}
+	spawn "$sns" timeout -k 5 60 $srv > "$tmp/server" 2>&1 &
+	pid=$!
+	wait_for 20 eval "cm_listens '$sns' $p || listening '$sns' $p || gone $pid"
+	inns "$cns" timeout -k 5 60 $cli > "$tmp/client" 2>&1
+	rc=$?
+	((rc)) && kill $pid 2>/dev/null
+	wait $pid; src=$?
+	((rc || src)) || return 0
+	echo "client ($rc): $cli"; tail -n 15 "$tmp/client"
+	echo "server ($src): $srv"; tail -n 15 "$tmp/server"
+	return 1
+}
+
+for v in 4 6; do
+	for side in A B; do
+		t "rping, IPv$v, server $side, data validated" pair $side $v 7174 \
+			"rping -s -a %s -p %p -V -C 20 -S 4000" "rping -c -a %s -p %p -V -C 20 -S 4000"
+	done
+	t "ucmatose, IPv$v" pair B $v 7471 "ucmatose -b %s -c 5" "ucmatose -s %s -c 5"
+	t "udaddy, IPv$v" pair B $v 7174 "udaddy -b %s -c 5" "udaddy -s %s -b %c -c 5"
+done
+[[ $1 == core ]] && done_testing
+
+# A server that goes on is ended when its clients are done.  rping's event
+# thread may find its channel closed already: that is no failure of ours.
+persistent() {
+	local i pid
+	spawn "$NSB" timeout -k 5 60 rping -s -P -a $B4 -p 7175 -V -S 1000 > "$tmp/server" 2>&1 &
+	pid=$!
+	wait_for 20 cm_listens "$NSB" 7175
+	for i in 1 2 3 4; do
+		nA timeout -k 5 30 rping -c -a $B4 -p 7175 -V -C 10 -S 1000 > "$tmp/client" 2>&1 && continue
+		[[ $(grep -v DISCONNECT "$tmp/client") == "rdma_get_cm_event: Bad file descriptor" ]] && continue
+		cat "$tmp/client" "$tmp/server"; kill $pid
+		return 1
+	done
+	kill $pid
+}
+t "rping -P, one client after another" persistent
+
+# Without -T b, and riostream always, they spin: on one CPU each message costs ticks.
+for v in 4 6; do
+	t "rstream -T b, all its sizes, IPv$v" pair B $v 7301 "rstream -b %s -p %p -T b" "rstream -s %s -p %p -T b"
+	t "rstream, IPv$v" pair B $v 7302 "rstream -b %s -p %p -S 4096 -I 50 -C 10" "rstream -s %s -p %p -S 4096 -I 50 -C 10"
+	t "riostream, IPv$v" pair B $v 7303 "riostream -b %s -p %p -S 4096 -I 50 -C 10" "riostream -s %s -p %p -S 4096 -I 50 -C 10"
+done
+t "rstream over many sizes, verified" pair B 4 7304 "rstream -b %s -p %p -T b -T v -I 20 -C 20 -S all" "rstream -s %s -p %p -T b -T v -I 20 -C 20 -S all"
+t "rstream, forking server" pair B 4 7305 "rstream -b %s -p %p -T f -S 64 -I 50 -C 1" "rstream -s %s -p %p -T f -S 64 -I 50 -C 1"
+t "cmtime, 1000 connections" pair B 4 18515 "cmtime -b %s" "cmtime -s %s -c 1000"
+
+copy() {
+	local pid
+	head -c 3000000 /dev/urandom > "$tmp/from"
+	rm -f "$tmp/to"
+	spawn "$NSB" timeout -k 5 60 rcopy > "$tmp/server" 2>&1 &
+	pid=$!
+	wait_for 20 cm_listens "$NSB" 7427
+	nA timeout -k 5 60 rcopy "$tmp/from" "$B4:$tmp/to" || { kill $pid; return 1; }
+	cmp "$tmp/from" "$tmp/to"
+	kill $pid
+}
+t "rcopy of 3 MB" copy
+
+perf() { both 60 "$1" "$2 -R -F -d %d -p %p" "$2 -R -F -d %d -p %p %s"; }
+t "ib_write_bw -R" perf A "ib_write_bw -n 200"
+t "ib_send_lat -R" perf B "ib_send_lat -n 100"
+t "ib_read_bw -R" perf B "ib_read_bw -n 100"
+t "ib_atomic_bw -R" perf A "ib_atomic_bw -n 100"
+t "ib_send_bw -R -c UD" perf A "ib_send_bw -c UD -n 200"
+t "ib_send_lat -R -c UD" perf A "ib_send_lat -c UD -n 100 -e"
+
+qperf_() {
+	local pid
+	spawn "$NSB" timeout -k 5 100 qperf > "$tmp/server" 2>&1 &
+	pid=$!
+	wait_for 20 listening "$NSB" 19765
+	nA timeout -k 5 90 qperf -t 1 "$@" || { kill $pid; return 1; }
+	kill $pid
+}
+t "qperf -cm1 rc_bw rc_lat rc_rdma_write_bw rc_rdma_read_bw" qperf_ -cm1 $B4 rc_bw rc_lat rc_rdma_write_bw rc_rdma_read_bw
+t "qperf -cm1 ud_bw ud_lat" qperf_ -cm1 $B4 ud_bw ud_lat
+t "nothing is left" wait_for 20 eval '! rdma resource show cm_id | grep -v "pid 0" | grep -q lqpn'
+done_testing

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * datagrams - UD through libibverbs, one process and one link: network header,
+ * Q_Keys, address handles from completions, errors, multicast
+ *
+ *	datagrams DEVICE GID_INDEX [MULTICAST_GID]
+ *
+ * The link's own address is the peer's.  Prints TAP.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define QKEY	0x11111111U
+#define DEPTH	64
+#define SIZE	2048
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static int gid_index;
+static union ibv_gid gid;
+static int tests, failures;
+
+static void die(const char *what)
+{
+	printf("Bail out! %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static bool check(bool good, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (good)
+		return true;
+	printf("# ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	return false;
+}
+
+static void result(bool good, const char *name)
+{
+	printf("%sok %d - %s\n", good ? "" : "not ", ++tests, name);
+	failures += !good;
+}
+
+/* One end: a QP with CQs and memory of its own. */
+struct end {
+	struct ibv_qp *qp;
+	struct ibv_cq *scq, *rcq;
+	struct ibv_mr *mr;
+	uint8_t *buf;		/* received here, DEPTH times SIZE, then sent from */
+	unsigned int posted;
+};
+
+static void to_rts(struct end *e, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
+
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			  IBV_QP_PORT | IBV_QP_QKEY))
+		die("INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE))
+		die("RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
+		die("RTS");
+}
+
+static struct end *end_new(uint32_t qkey, uint32_t create_flags)
+{
+	struct end *e = calloc(1, sizeof(*e));
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { DEPTH, DEPTH, 2, 2, 64 },
+		.qp_type = IBV_QPT_UD,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = pd,
+		.create_flags = create_flags,
+	};
+
+	e->scq = ibv_create_cq(ctx, DEPTH, NULL, NULL, 0);
+	e->rcq = ibv_create_cq(ctx, DEPTH, NULL, NULL, 0);
+	e->buf = aligned_alloc(4096, (DEPTH + 1) * SIZE);
+	e->mr = ibv_reg_mr(pd, e->buf, (DEPTH + 1) * SIZE, IBV_ACCESS_LOCAL_WRITE);
+	init.send_cq = e->scq;
+	init.recv_cq = e->rcq;
+	e->qp = ibv_create_qp_ex(ctx, &init);
+	if (!e->scq || !e->rcq || !e->mr || !e->qp)
+		die("an end");
+	to_rts(e, qkey);
+	return e;
+}
+
+static void end_free(struct end *e)
+{
+	if (ibv_destroy_qp(e->qp))
+		die("destroy_qp");
+	ibv_destroy_cq(e->scq);
+	ibv_destroy_cq(e->rcq);
+	ibv_dereg_mr(e->mr);
+	free(e->buf);
+	free(e);
+}
+
+static void post_recv(struct end *e, uint32_t len)
+{
+	unsigned int i = e->posted++ % DEPTH;
+	struct ibv_sge sge = { (uintptr_t)e->buf + i * SIZE, len, e->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	memset(e->buf + i * SIZE, 0xee, SIZE);
+	if (ibv_post_recv(e->qp, &wr, &bad))
+		die("post_recv");
+}
+
+static int post_send(struct end *e, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
+		     uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)e->buf + DEPTH * SIZE, len, e->mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED, .imm_data = htonl(len),
+		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = qkey },
+	}, *bad;
+
+	return ibv_post_send(e->qp, &wr, &bad);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* Up to @n completions within @seconds. */
+static int poll_some(struct ibv_cq *cq, struct ibv_wc *wc, int n, double seconds)
+{
+	double end = now() + seconds;
+	int have = 0;
+
+	while (have < n && now() < end) {
+		int ret = ibv_poll_cq(cq, n - have, wc + have);
+
+		if (ret < 0)
+			die("poll_cq");
+		have += ret;
+	}
+	return have;
+}
+
+static struct ibv_ah *make_ah(const union ibv_gid *dgid)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = *dgid, .sgid_index = gid_index,
+			 .traffic_class = 0x68 },
+	};
+
+	return ibv_create_ah(pd, &attr);
+}
+
+static bool is_ipv4(void)
+{
+	return IN6_IS_ADDR_V4MAPPED((struct in6_addr *)gid.raw);
+}
+
+/* The 40 bytes: an IPv6 header, or an IPv4 one at their end. */
+static bool grh_good(const uint8_t *h, uint32_t udp_payload)
+{
+	static const uint8_t zero[20];
+	const uint8_t *ip = h + 20;
+	uint32_t sum = 0;
+	int i;
+
+	if (!is_ipv4())
+		return check(h[0] >> 4 == 6 && h[6] == IPPROTO_UDP &&
+			     (h[4] << 8 | h[5]) == (int)udp_payload + 8 &&
+			     ((h[0] & 15) << 4 | h[1] >> 4) == 0x68 &&
+			     !memcmp(h + 8, gid.raw, 16) && !memcmp(h + 24, gid.raw, 16),
+			     "IPv6 header");
+	for (i = 0; i < 20; i += 2)
+		sum += ip[i] << 8 | ip[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return check(!memcmp(h, zero, 20), "20 zeros") &&
+	       check(ip[0] == 0x45 && ip[1] == 0x68 && ip[9] == IPPROTO_UDP &&
+		     (ip[2] << 8 | ip[3]) == (int)udp_payload + 28 &&
+		     !memcmp(ip + 12, gid.raw + 12, 4) &&
+		     !memcmp(ip + 16, gid.raw + 12, 4), "IPv4 header") &&
+	       check(sum == 0xffff, "IPv4 checksum %x", sum);
+}
+
+static void test_message(struct end *a, struct end *b, struct ibv_ah *ah)
+{
+	static const uint32_t lengths[] = { 0, 1, 2, 3, 4, 255, 1000, 1024 };
+	bool good = true;
+	struct ibv_wc wc;
+	unsigned int i, k;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths) && good; i++) {
+		uint32_t len = lengths[i];
+		uint8_t *got;
+
+		for (k = 0; k < len; k++)
+			a->buf[DEPTH * SIZE + k] = i * 31 + k;
+		post_recv(b, 40 + len);
+		if (post_send(a, ah, b->qp->qp_num, QKEY, len))
+			die("post_send");
+		good &= check(poll_some(a->scq, &wc, 1, 5) == 1 && !wc.status, "send");
+		good &= check(poll_some(b->rcq, &wc, 1, 5) == 1 && !wc.status, "receive");
+		if (!good)
+			break;
+		got = b->buf + wc.wr_id * SIZE;
+		good &= check(wc.byte_len == 40 + len && wc.wc_flags ==
+			      (IBV_WC_GRH | IBV_WC_WITH_IMM) &&
+			      wc.src_qp == a->qp->qp_num && wc.sl == 3 &&
+			      !wc.pkey_index && wc.imm_data == htonl(len) &&
+			      wc.qp_num == b->qp->qp_num,
+			      "completion: %u bytes, flags %x, from %x, sl %u", wc.byte_len,
+			      wc.wc_flags, wc.src_qp, wc.sl);
+		/* BTH, DETH, immediate data, payload and pad, ICRC */
+		good &= grh_good(got, 12 + 8 + 4 + ((len + 3) & ~3U) + 4);
+		good &= check(!memcmp(got + 40, a->buf + DEPTH * SIZE, len) &&
+			      got[40 + len] == 0xee, "%u bytes differ", len);
+	}
+	result(good, "payload, network header and completion");
+}
+
+static void test_reply(struct end *a, struct end *b, struct ibv_ah *ah)
+{
+	struct ibv_ah_attr attr = {};
+	struct ibv_grh *grh;
+	struct ibv_ah *back;
+	struct ibv_wc wc;
+	bool good;
+
+	post_recv(b, 200);
+	post_recv(a, 200);
+	post_send(a, ah, b->qp->qp_num, QKEY, 10);
+	poll_some(a->scq, &wc, 1, 5);
+	good = check(poll_some(b->rcq, &wc, 1, 5) == 1, "there");
+	grh = (void *)(b->buf + wc.wr_id * SIZE);
+	good = good && check(!ibv_init_ah_from_wc(ctx, 1, &wc, grh, &attr) &&
+			     !memcmp(attr.grh.dgid.raw, gid.raw, 16) &&
+			     attr.grh.sgid_index == gid_index && attr.sl == 3,
+			     "ibv_init_ah_from_wc: index %u, not %d", attr.grh.sgid_index,
+			     gid_index);
+	back = ibv_create_ah_from_wc(pd, &wc, grh, 1);
+	good = good && check(back, "ibv_create_ah_from_wc: %s", strerror(errno));
+	if (back) {
+		post_send(b, back, wc.src_qp, QKEY, 10);
+		good &= check(poll_some(b->scq, &wc, 1, 5) == 1 && !wc.status, "sent back");
+		good &= check(poll_some(a->rcq, &wc, 1, 5) == 1 &&
+			      wc.src_qp == b->qp->qp_num, "and back");
+		ibv_destroy_ah(back);
+	}
+	result(good, "an address handle made from a completion leads back");
+}
+
+static void test_ex(struct end *b, struct ibv_ah *ah)
+{
+	struct ibv_cq *cq = ibv_create_cq(ctx, DEPTH, NULL, NULL, 0);
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { DEPTH, 0, 2, 0, 64 }, .qp_type = IBV_QPT_UD, .pd = pd,
+		.send_cq = cq, .recv_cq = cq, .sq_sig_all = 1,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	};
+	struct end e = { .qp = ibv_create_qp_ex(ctx, &init) };
+	struct ibv_qp_ex *qpx;
+	struct ibv_wc wc[2];
+	bool good;
+
+	if (!e.qp)
+		die("create_qp_ex");
+	to_rts(&e, QKEY);
+	qpx = ibv_qp_to_qp_ex(e.qp);
+	post_recv(b, 100);
+	post_recv(b, 100);
+	ibv_wr_start(qpx);
+	ibv_wr_send(qpx);
+	ibv_wr_set_ud_addr(qpx, ah, b->qp->qp_num, QKEY);
+	ibv_wr_set_inline_data(qpx, "hello", 5);
+	ibv_wr_send_imm(qpx, htonl(7));
+	ibv_wr_set_inline_data(qpx, "again", 5);
+	ibv_wr_set_ud_addr(qpx, ah, b->qp->qp_num, QKEY | 0x80000000);
+	good = check(!ibv_wr_complete(qpx), "ibv_wr_complete");
+	good &= check(poll_some(cq, wc, 2, 5) == 2 && !wc[0].status && !wc[1].status, "sent");
+	good &= check(poll_some(b->rcq, wc, 2, 5) == 2, "received") &&
+		check(!memcmp(b->buf + wc[0].wr_id * SIZE + 40, "hello", 5) &&
+		      !memcmp(b->buf + wc[1].wr_id * SIZE + 40, "again", 5) &&
+		      wc[1].wc_flags & IBV_WC_WITH_IMM && wc[1].imm_data == htonl(7),
+		      "what was received");
+	init.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
+	good &= check(!ibv_create_qp_ex(ctx, &init) && errno == EOPNOTSUPP,
+		      "UD with RDMA WRITE");
+	ibv_destroy_qp(e.qp);
+	ibv_destroy_cq(cq);
+	result(good, "ibv_wr_set_ud_addr");
+}
+
+static void test_qkey(struct end *a, struct end *b, struct ibv_ah *ah)
+{
+	struct ibv_wc wc[4];
+	bool good;
+
+	post_recv(b, 100);
+	post_send(a, ah, b->qp->qp_num, QKEY + 1, 8);
+	post_send(a, ah, b->qp->qp_num, QKEY, 9);
+	good = check(poll_some(a->scq, wc, 2, 5) == 2 && !wc[0].status, "sends");
+	good &= check(poll_some(b->rcq, wc, 2, 0.2) == 1 && wc[0].byte_len == 49,
+		      "the wrong one got in");
+	/* High bit: the sender's own, whatever else is said. */
+	post_recv(b, 100);
+	post_send(a, ah, b->qp->qp_num, 0x80000000U, 8);
+	good &= check(poll_some(a->scq, wc, 1, 5) == 1 &&
+		      poll_some(b->rcq, wc, 1, 5) == 1, "the sender's own Q_Key");
+	result(good, "Q_Keys");
+}
+
+/* Hazard 41. */
+static void test_too_long(struct end *a, struct end *b, struct ibv_ah *ah)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct ibv_wc wc[4];
+	bool good;
+
+	post_recv(b, 40 + 100);
+	post_send(a, ah, b->qp->qp_num, QKEY, 101);
+	post_send(a, ah, b->qp->qp_num, QKEY, 1000);
+	post_send(a, ah, b->qp->qp_num, QKEY, 100);
+	good = check(poll_some(a->scq, wc, 3, 5) == 3, "sends");
+	good &= check(poll_some(b->rcq, wc, 2, 0.2) == 1 && !wc[0].status &&
+		      wc[0].byte_len == 140, "what fits");
+	good &= check(!ibv_query_qp(b->qp, &attr, IBV_QP_STATE, &init) &&
+		      attr.qp_state == IBV_QPS_RTS, "the QP's state");
+	result(good, "a message longer than the buffer is dropped");
+}
+
+static void test_sqe(struct end *a, struct end *b, struct ibv_ah *ah)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct ibv_sge sge = { (uintptr_t)a->buf, 8, a->mr->lkey ^ 1 };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.wr.ud = { ah, b->qp->qp_num, QKEY },
+	}, *bad;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr have;
+	struct ibv_wc wc[4];
+	bool good;
+
+	ibv_post_send(a->qp, &wr, &bad);
+	post_send(a, ah, b->qp->qp_num, QKEY, 8);
+	good = check(poll_some(a->scq, wc, 2, 5) == 2 &&
+		     wc[0].status == IBV_WC_LOC_PROT_ERR &&
+		     wc[1].status == IBV_WC_WR_FLUSH_ERR, "a bad key, then a flush");
+	good &= check(!ibv_query_qp(a->qp, &have, IBV_QP_STATE, &init) &&
+		      have.qp_state == IBV_QPS_SQE, "state %d", have.qp_state);
+	good &= check(!ibv_modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE),
+		      "SQE to RTS");
+	post_recv(b, 100);
+	post_send(a, ah, b->qp->qp_num, QKEY, 8);
+	good &= check(poll_some(a->scq, wc, 1, 5) == 1 && !wc[0].status &&
+		      poll_some(b->rcq, wc, 1, 5) == 1, "afterwards");
+	result(good, "a bad request: SQE, and back to RTS");
+}
+
+/* Only addresses of one's own protection domain. */
+static void test_foreign_ah(struct end *a, struct end *b)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct ibv_pd *mine = pd;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	bool good;
+
+	pd = ibv_alloc_pd(ctx);
+	ah = make_ah(&gid);
+	post_send(a, ah, b->qp->qp_num, QKEY, 8);
+	good = check(poll_some(a->scq, &wc, 1, 5) == 1 &&
+		     wc.status == IBV_WC_LOC_QP_OP_ERR, "status %d", wc.status);
+	ibv_destroy_ah(ah);
+	ibv_dealloc_pd(pd);
+	pd = mine;
+	if (ibv_modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE))
+		good = check(false, "back to RTS");
+	result(good, "an address handle of another protection domain");
+}
+
+/* Each member of the group gets it, and who does not want its own does not. */
+static void test_multicast(const union ibv_gid *group)
+{
+	struct end *e[4];
+	struct ibv_ah *ah = make_ah(group);
+	struct ibv_wc wc[DEPTH];
+	bool good = true;
+	unsigned int i, k, round;
+
+	if (!ah)
+		die("an address handle for the group");
+	for (i = 0; i < 4; i++)
+		e[i] = end_new(QKEY, i == 3 ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0);
+	for (i = 0; i < 4; i++)
+		if (ibv_attach_mcast(e[i]->qp, group, 0))
+			die("ibv_attach_mcast");
+	good &= check(!ibv_attach_mcast(e[0]->qp, group, 0), "again");
+	for (round = 0; round < 50 && good; round++) {
+		struct end *from = e[round % 4];
+		unsigned int n = round < 8 ? 1 : 10;
+
+		for (i = 0; i < 4; i++)
+			for (k = 0; k < n; k++)
+				post_recv(e[i], 200);
+		for (k = 0; k < n; k++)
+			post_send(from, ah, 0xffffff, QKEY, 20 + k);
+		good &= check(poll_some(from->scq, wc, n, 5) == (int)n, "round %u: sends", round);
+		for (k = 0; k < n; k++)
+			good &= check(!wc[k].status, "round %u: status %d", round, wc[k].status);
+		for (i = 0; i < 4; i++) {
+			bool own = from == e[3] && i == 3;
+			int want = own ? 0 : n;
+			int have = poll_some(e[i]->rcq, wc, n, own ? 0.1 : 5);
+
+			good &= check(have == want, "round %u: %d copies of %d at %u", round,
+				      have, want, i);
+			for (k = 0; (int)k < have; k++)
+				good &= check(!wc[k].status && wc[k].byte_len == 60 + k &&
+					      wc[k].src_qp == from->qp->qp_num,
+					      "round %u: copy %u at %u", round, k, i);
+			/* Those not used are taken back. */
+			if (own) {
+				struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+				ibv_modify_qp(e[i]->qp, &attr, IBV_QP_STATE);
+				to_rts(e[i], QKEY);
+			}
+		}
+	}
+	result(good, "each member of a multicast group gets its copy");
+
+	/* One leaves. */
+	good = check(!ibv_detach_mcast(e[1]->qp, group, 0), "leave");
+	good &= check(ibv_detach_mcast(e[1]->qp, group, 0), "leave twice");
+	for (i = 0; i < 3; i++)
+		post_recv(e[i], 200);
+	post_send(e[0], ah, 0xffffff, QKEY, 20);
+	good &= check(poll_some(e[0]->rcq, wc, 1, 5) == 1 &&
+		      poll_some(e[2]->rcq, wc, 1, 5) == 1 &&
+		      poll_some(e[1]->rcq, wc, 1, 0.1) == 0, "who has left");
+	good &= check(ibv_destroy_qp(e[0]->qp) == EBUSY, "a member was destroyed");
+	for (i = 0; i < 4; i++) {
+		if (i != 1)
+			good &= check(!ibv_detach_mcast(e[i]->qp, group, 0), "detach");
+		end_free(e[i]);
+	}
+	ibv_destroy_ah(ah);
+	result(good, "who has left gets none, who is in is not destroyed");
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct end *a, *b;
+	union ibv_gid group;
+	struct ibv_ah *ah;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 3)
+		return 2;
+	for (; *list; list++)
+		if (!strcmp(ibv_get_device_name(*list), argv[1]))
+			ctx = ibv_open_device(*list);
+	gid_index = atoi(argv[2]);
+	if (!ctx || ibv_query_gid(ctx, 1, gid_index, &gid))
+		die(argv[1]);
+	pd = ibv_alloc_pd(ctx);
+	ah = make_ah(&gid);
+	if (!pd || !ah)
+		die("an address handle");
+	a = end_new(QKEY, 0);
+	b = end_new(QKEY, 0);
+	test_message(a, b, ah);
+	test_reply(a, b, ah);
+	test_ex(b, ah);
+	test_qkey(a, b, ah);
+	test_too_long(a, b, ah);
+	test_sqe(a, b, ah);
+	test_foreign_ah(a, b);
+	if (argc > 3) {
+		if (inet_pton(AF_INET6, argv[3], group.raw) != 1)
+			return 2;
+		test_multicast(&group);
+	}
+	ibv_destroy_ah(ah);
+	end_free(a);
+	end_free(b);
+	ibv_dealloc_pd(pd);
+	ibv_close_device(ctx);
+	printf("1..%d\n", tests);
+	return failures != 0;
+}

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# UD through libibverbs (datagrams.c), and multicast: mckey, perftest -g, several
+# receivers of a group on both ends, the netdev's membership.
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+
+topo_pair 4200 && links || bail "two links"
+
+# datagrams NAME ADDRESS GROUP: its cases as test points of ours
+datagrams() {
+	local name=$1 line
+	nA timeout 60 "$bin/datagrams" "$LA" "$(gid_index "$LA" "$2")" "$3" > "$tmp/out"
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "$name: ${line#ok * - }" ;;
+		"not ok "*) not_ok "$name: ${line#not ok * - }" ;;
+		"1.."*) return 0 ;;
+		*) say "$line" ;;
+		esac
+	done < "$tmp/out"
+	not_ok "$name: runs to its end"
+}
+datagrams IPv4 $A4 ::ffff:239.77.0.1
+datagrams IPv6 $A6 ff1e::77:1
+
+member() { inns "$1" ip maddr show dev "$2" | grep -q "$3"; }
+not() { ! "$@"; }
+
+# Two receivers on the one end and one beside the sender.  rdma_cm joins by IPv4
+# only (the kernel's ENOTSUPP for RoCE v2 and IPv6).
+mckey_() {
+	local group=239.77.0.2 mac=01:00:5e:4d:00:02 pids=() rc=0 pid
+	spawn "$NSB" timeout 40 mckey -b $B4 -m $group > "$tmp/r1" 2>&1 & pids+=($!)
+	spawn "$NSB" timeout 40 mckey -b $B4 -m $group > "$tmp/r2" 2>&1 & pids+=($!)
+	spawn "$NSA" timeout 40 mckey -b $A4 -m $group > "$tmp/r3" 2>&1 & pids+=($!)
+	wait_for 20 member "$NSA" va $mac && wait_for 20 member "$NSB" vb $mac || return
+	wait_for 20 eval '(($(rdma resource show qp | grep -c "type UD.*mckey") == 3))' || return
+	nA timeout 40 mckey -b $A4 -m $group -s || return
+	for pid in "${pids[@]}"; do wait $pid || rc=1; done
+	((rc)) && tail "$tmp"/r?
+	return $rc
+}
+t "mckey: three receivers, one of them beside the sender" mckey_
+t "the netdev has left, end A" wait_for 10 not member "$NSA" va 01:00:5e:4d:00:02
+t "the netdev has left, end B" wait_for 10 not member "$NSB" vb 01:00:5e:4d:00:02
+
+# perft GID-INDEX GROUP MAC: the receiver has the netdev join for as long as it runs
+perft() {
+	both 60 B "ib_send_bw -c UD -F -d %d -x $1 -p %p -n 200 -s 1024 -g -M $2" \
+		"ib_send_bw -c UD -F -d %d -x $1 -p %p -n 200 -s 1024 -g -M $2 %s" &&
+	not member "$NSB" vb "$3"
+}
+t "ib_send_bw -g, IPv4" perft %g4 0:0:0:0:0:0:0:0:0:0:255:255:239:77:0:3 01:00:5e:4d:00:03
+t "ib_send_bw -g, IPv6" perft %g6 255:30:0:0:0:0:0:0:0:0:0:0:0:119:0:3 33:33:00:77:00:03
+done_testing
