@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # The connection manager, by rdma_cm's own programs and others that use it:
 # rping, ucmatose, udaddy, cmtime, rstream, riostream, rcopy, perftest -R, qperf.
-# With an argument ("core") only the first few.
+# With "core" only the first few, with "rxe" these with rdma_rxe as the peer.
 # timeout: 900
+[[ $1 == rxe ]] && DRIVER_A=rxe && set -- core
 . "$(dirname "$0")/lib.sh"
 
 topo_pair 4200 && links || bail "two links"
@@ -67,7 +68,18 @@ for v in 4 6; do
 done
 t "rstream over many sizes, verified" pair B 4 7304 "rstream -b %s -p %p -T b -T v -I 20 -C 20 -S all" "rstream -s %s -p %p -T b -T v -I 20 -C 20 -S all"
 t "rstream, forking server" pair B 4 7305 "rstream -b %s -p %p -T f -S 64 -I 50 -C 1" "rstream -s %s -p %p -T f -S 64 -I 50 -C 1"
-t "cmtime, 1000 connections" pair B 4 18515 "cmtime -b %s" "cmtime -s %s -c 1000"
+
+# Its server goes on.
+connections() {
+	local pid rc
+	spawn "$NSB" timeout -k 5 100 cmtime -b $B4 > "$tmp/server" 2>&1 &
+	pid=$!
+	wait_for 20 eval 'rdma resource show cm_id | grep -q "cmtime.*LISTEN\|LISTEN.*cmtime"'
+	nA timeout -k 5 90 cmtime -s $B4 -c "$1"; rc=$?
+	kill $pid
+	return $rc
+}
+t "cmtime, 1000 connections" connections 1000
 
 copy() {
 	local pid
@@ -82,13 +94,18 @@ copy() {
 }
 t "rcopy of 3 MB" copy
 
-perf() { both 60 "$1" "$2 -R -F -d %d -p %p" "$2 -R -F -d %d -p %p %s"; }
-t "ib_write_bw -R" perf A "ib_write_bw -n 200"
-t "ib_send_lat -R" perf B "ib_send_lat -n 100"
-t "ib_read_bw -R" perf B "ib_read_bw -n 100"
-t "ib_atomic_bw -R" perf A "ib_atomic_bw -n 100"
-t "ib_send_bw -R -c UD" perf A "ib_send_bw -c UD -n 200"
-t "ib_send_lat -R -c UD" perf A "ib_send_lat -c UD -n 100 -e"
+# perf SERVER-END PROGRAM: the server listens by rdma_cm
+perf() {
+	local side=$1 srv cli p=$((port++)); shift
+	[[ $side == A ]] && { srv=$LA cli=$LB; } || { srv=$LB cli=$LA; }
+	pair "$side" 4 $p "$* -R -F -d $srv -p %p" "$* -R -F -d $cli -p %p %s"
+}
+t "ib_write_bw -R" perf A ib_write_bw -n 200
+t "ib_send_lat -R" perf B ib_send_lat -n 100
+t "ib_read_bw -R" perf B ib_read_bw -n 100
+t "ib_atomic_bw -R" perf A ib_atomic_bw -n 100
+t "ib_send_bw -R -c UD" perf A ib_send_bw -c UD -n 200
+t "ib_send_lat -R -c UD" perf A ib_send_lat -c UD -n 100 -e
 
 qperf_() {
 	local pid
@@ -99,6 +116,5 @@ qperf_() {
 	kill $pid
 }
 t "qperf -cm1 rc_bw rc_lat rc_rdma_write_bw rc_rdma_read_bw" qperf_ -cm1 $B4 rc_bw rc_lat rc_rdma_write_bw rc_rdma_read_bw
-t "qperf -cm1 ud_bw ud_lat" qperf_ -cm1 $B4 ud_bw ud_lat
 t "nothing is left" wait_for 20 eval '! rdma resource show cm_id | grep -v "pid 0" | grep -q lqpn'
 done_testing

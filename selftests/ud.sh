@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # UD by the distribution's programs: ibv_ud_pingpong and perftest over IPv4 and
 # IPv6, polling and with events, one receiver and many, with rdma_cm and without.
-# With an argument ("core") only the first few.
+# With "core" only the first few, with "rxe" these with rdma_rxe as the peer.
 # timeout: 600
+[[ $1 == rxe ]] && DRIVER_A=rxe && set -- core
 . "$(dirname "$0")/lib.sh"
 
 topo_pair 4200 && links || bail "two links"
