@@ -53,6 +53,19 @@ static inline unsigned int to_wc_flags(uint32_t flags)
 	return flags & (IBV_WC_GRH | IBV_WC_WITH_IMM | IBV_WC_WITH_INV);
 }
 
+/*
+ * A datagram's receiver is to be told whether its GRH is an IPv4 or an IPv6 header
+ * (annex A17.4.5.1), for which struct ibv_wc has no field.  Hardware tells it in the
+ * service level, which Ethernet has no other use for, and UCX looks for it there:
+ * bit 3: over UDP; bits 2 to 0: 1: IPv6, 2: IPv4.
+ */
+static inline uint8_t packet_type(const struct rove_cqe *cqe)
+{
+	if (!(cqe->wc_flags & ROVE_WC_WITH_GRH))
+		return 0;
+	return cqe->network_hdr_type == ROVE_NETWORK_IPV4 ? 0xa : 0x9;
+}
+
 int rove_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
 	struct rove_cq *cq = to_rove_cq(ibcq);
@@ -83,7 +96,7 @@ int rove_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 		wc->wc_flags = to_wc_flags(cqe->wc_flags);
 		wc->pkey_index = cqe->pkey_index;
 		wc->slid = 0;
-		wc->sl = cqe->sl;
+		wc->sl = packet_type(cqe);
 		wc->dlid_path_bits = 0;
 	}
 	cq->cons += n;
@@ -209,7 +222,7 @@ static uint64_t read_completion_wallclock(struct ibv_cq_ex *ibcq)
 
 static uint8_t read_sl(struct ibv_cq_ex *ibcq)
 {
-	return cur(ibcq)->sl;
+	return packet_type(cur(ibcq));
 }
 
 /* Ethernet has no LIDs. */
