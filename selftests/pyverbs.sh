@@ -16,6 +16,8 @@ suite=/usr/share/doc/rdma-core/tests
 
 topo_pair 4200 && links || bail "two links"
 
+# for the tests that want huge pages; a kernel without has no such file
+{ echo 32 > /proc/sys/vm/nr_hugepages; } 2> /dev/null
 mkdir "$tmp/tests" && cp "$suite"/* "$tmp/tests/" && gunzip -f "$tmp"/tests/*.gz || bail "the suite unpacked"
 
 # What is skipped on rdma_rxe is its own affair.
