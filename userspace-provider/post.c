@@ -55,6 +55,7 @@ static int fill_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		wqe->imm_data = wr->imm_data;
 		/* fall through */
+	case IBV_WR_ATOMIC_WRITE:
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
 		wqe->remote_addr = wr->wr.rdma.remote_addr;

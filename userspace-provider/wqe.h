@@ -23,6 +23,7 @@ static_assert(ROVE_WR_RDMA_WRITE == (int)IBV_WR_RDMA_WRITE &&
 	      ROVE_WR_ATOMIC_FETCH_AND_ADD == (int)IBV_WR_ATOMIC_FETCH_AND_ADD &&
 	      ROVE_WR_LOCAL_INV == (int)IBV_WR_LOCAL_INV &&
 	      ROVE_WR_BIND_MW == (int)IBV_WR_BIND_MW &&
+	      ROVE_WR_ATOMIC_WRITE == (int)IBV_WR_ATOMIC_WRITE &&
 	      ROVE_WR_SEND_WITH_INV == (int)IBV_WR_SEND_WITH_INV, "opcodes");
 static_assert(ROVE_WR_FENCE == (int)IBV_SEND_FENCE &&
 	      ROVE_WR_SIGNALED == (int)IBV_SEND_SIGNALED &&

@@ -26,6 +26,7 @@ uint64_t rove_send_ops_of(enum ibv_qp_type type)
 	switch (type) {
 	case IBV_QPT_RC:
 		return unreliable | IBV_QP_EX_WITH_RDMA_READ |
+		       IBV_QP_EX_WITH_ATOMIC_WRITE |
 		       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
 		       IBV_QP_EX_WITH_SEND_WITH_INV;
@@ -199,6 +200,24 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 		rove_wqe_set_dest(qp->wr_cur, ah, remote_qpn, remote_qkey);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			    uint64_t remote_addr, const void *value)
+{
+	struct rove_qp *qp = to_rove_qp_ex(ibqp);
+	struct rove_send_wqe *wqe;
+	uint32_t have = 0;
+
+	wqe = begin_remote(ibqp, ROVE_WR_ATOMIC_WRITE, rkey, remote_addr);
+	if (unlikely(!wqe))
+		return;
+	if (unlikely(!rove_wqe_add_inline(wqe, &have, qp->max_inline, value, 8))) {
+		fail(qp, EINVAL);
+		return;
+	}
+	wqe->flags |= ROVE_WR_INLINE;
+	wqe->inline_len = have;
+}
+
 static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
 	struct rove_send_wqe *wqe = begin(ibqp, ROVE_WR_LOCAL_INV);
@@ -300,6 +319,8 @@ void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops)
 		qp->wr_send_imm = wr_send_imm;
 	if (send_ops & IBV_QP_EX_WITH_SEND_WITH_INV)
 		qp->wr_send_inv = wr_send_inv;
+	if (send_ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		qp->wr_atomic_write = wr_atomic_write;
 	if (send_ops & IBV_QP_EX_WITH_LOCAL_INV)
 		qp->wr_local_inv = wr_local_inv;
 	if (send_ops & IBV_QP_EX_WITH_BIND_MW)

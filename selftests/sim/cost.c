@@ -187,6 +187,12 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 	return -EFAULT;
 }
 
+int rove_env_atomic_write(struct rove_tqp *t, u32 rkey, u64 va,
+			  const struct rove_pkt *pkt)
+{
+	return -EFAULT;
+}
+
 int rove_env_invalidate(struct rove_tqp *t, u32 key)
 {
 	return -EINVAL;

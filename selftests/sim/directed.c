@@ -496,6 +496,41 @@ static void no_resources(void)
 	      "no event");
 }
 
+/* Eight bytes or none (hazard 38); once, however often it is asked for. */
+static void atomic_write(void)
+{
+	u32 len;
+
+	for (len = 0; len <= 16; len += 4) {
+		start(256);
+		post(ROVE_WR_ATOMIC_WRITE, len, SIGNALED);
+		go();
+		CHECK(sends == 1 && send_log[0].status ==
+		      (len == 8 ? ROVE_WC_SUCCESS : ROVE_WC_LOC_LEN_ERR),
+		      "length %u: status %u", len, send_log[0].status);
+		CHECK(len == 8 || pristine(), "executed all the same");
+	}
+	start(256);
+	post(ROVE_WR_ATOMIC_WRITE, 8, SIGNALED)->remote_addr += 4;
+	go();
+	CHECK(send_log[0].status == ROVE_WC_REM_INV_REQ_ERR && pristine(),
+	      "status %u", send_log[0].status);
+
+	/* Its answer is lost, and comes again without another store. */
+	start(256);
+	memset(&stats, 0, sizeof(stats));
+	lose.from = b;
+	lose.opcode = ROVE_OP_READ_RESP_ONLY;
+	lose.psn = 100;
+	lose.times = 1;
+	post(ROVE_WR_ATOMIC_WRITE, 8, SIGNALED);
+	go();
+	CHECK(sends == 1 && !send_log[0].status && !lose.times, "status %u",
+	      send_log[0].status);
+	CHECK(count(100) == 2, "asked for %u times", count(100));
+	CHECK(stats.counter[ROVE_CNT_RDMA_ATOMIC_RX] == 1, "executed again");
+}
+
 /* ---- work without packets (hazard 51) ---- */
 
 static u32 bound, bound_sent, bound_done;
@@ -1131,7 +1166,7 @@ int directed_run(void)
 		message_numbers, ack_not_forgotten, long_messages, established,
 		error_in_the_middle, qp_rights, beyond_region, too_long,
 		wicked_duplicate, wicked_requests,
-		local_in_order, local_fence, local_last, local_refused,
+		atomic_write, local_in_order, local_fence, local_last, local_refused,
 		wicked_sequence, wicked_answers, wicked_response, noise, super_packets,
 	};
 	u32 i;

@@ -264,6 +264,7 @@ static void check_shape(struct sim_qp *qp, const struct rove_burst *b)
 {
 	bool payload = b->kind == ROVE_BURST_SEND || b->kind == ROVE_BURST_WRITE ||
 		       b->kind == ROVE_BURST_READ_RESPONSE ||
+		       b->kind == ROVE_BURST_ATOMIC_WRITE ||
 		       b->kind == ROVE_BURST_DATAGRAM;
 
 	if (!b->npkts || b->psn > ROVE_PSN_MASK || b->mtu != qp->t.mtu ||
@@ -510,6 +511,14 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 	v = !cmp_swap ? v + swap_add : v == compare ? swap_add : v;
 	memcpy(p, &v, 8);
 	return 0;
+}
+
+int rove_env_atomic_write(struct rove_tqp *t, u32 rkey, u64 va,
+			  const struct rove_pkt *pkt)
+{
+	if (va & 7 || pkt->payload_len != 8)
+		sim_fail(to_qp(t), "atomic write of %u at %llx", pkt->payload_len, va);
+	return rove_env_write(t, rkey, va, pkt);
 }
 
 int rove_env_invalidate(struct rove_tqp *t, u32 key)

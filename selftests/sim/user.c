@@ -492,7 +492,9 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		break;
 	case BAD_OPCODE:
 		wqe->opcode = between(10, 255);
-		if (wqe->opcode == ROVE_WR_REG_MR)	/* a kernel consumer's */
+		/* a kernel consumer's, and one that could be right */
+		if (wqe->opcode == ROVE_WR_REG_MR ||
+		    wqe->opcode == ROVE_WR_ATOMIC_WRITE)
 			return;
 		wr->expect = S(LOC_QP_OP_ERR);
 		break;

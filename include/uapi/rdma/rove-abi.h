@@ -116,6 +116,7 @@ enum rove_wr_opcode {
 	ROVE_WR_LOCAL_INV		= 7,
 	ROVE_WR_BIND_MW			= 8,
 	ROVE_WR_SEND_WITH_INV		= 9,
+	ROVE_WR_ATOMIC_WRITE		= 15,
 };
 
 /* Bits of &rove_send_wqe.flags; the values of enum ibv_send_flags. */
@@ -236,6 +237,7 @@ enum rove_wc_opcode {
 	ROVE_WC_FETCH_ADD		= 4,
 	ROVE_WC_BIND_MW			= 5,
 	ROVE_WC_LOCAL_INV		= 6,
+	ROVE_WC_ATOMIC_WRITE		= 9,
 	ROVE_WC_RECV			= 128,
 	ROVE_WC_RECV_RDMA_WITH_IMM	= 129,
 };

@@ -183,6 +183,9 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 #define rove_ip6_lookup	ipv6_stub->ipv6_dst_lookup_flow
 #endif
 
+/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which 6.1 does not know but hands on. */
+#define ROVE_DEVICE_ATOMIC_WRITE	BIT_ULL(40)
+
 /* On-demand paging keeps page frames, with access flags, only since 6.16. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
 #define ROVE_ODP_READ			0

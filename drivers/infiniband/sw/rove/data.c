@@ -284,6 +284,33 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 	return 0;
 }
 
+int rove_env_atomic_write(struct rove_tqp *t, u32 rkey, u64 va,
+			  const struct rove_pkt *pkt)
+{
+	struct rove_qp *qp = tqp_to_rqp(t);
+	struct rove_region *r = hold(qp, rkey, va, sizeof(u64),
+				     IB_ACCESS_REMOTE_WRITE);
+	const struct rove_payload *pl = pkt->buf;
+	u32 i, n = 0, len = sizeof(u64);
+	u64 *addr, value = 0;
+
+	if (!r)
+		return -EFAULT;
+	addr = rove_region_addr(r, va, &len, true);
+	if (unlikely(!addr))
+		return missing(qp, va, sizeof(u64), true, true);
+	if (len != sizeof(u64) || !IS_ALIGNED((uintptr_t)addr, sizeof(u64)))
+		return -EFAULT;
+	for (i = 0; i < pl->n && n < sizeof(value); i++) {
+		len = min_t(size_t, pl->piece[i].iov_len, sizeof(value) - n);
+		memcpy((u8 *)&value + n, pl->piece[i].iov_base, len);
+		n += len;
+	}
+	/* Who sees it sees what was written before. */
+	smp_store_release(addr, value);
+	return 0;
+}
+
 int rove_env_invalidate(struct rove_tqp *t, u32 key)
 {
 	struct rove_qp *qp = tqp_to_rqp(t);

@@ -59,6 +59,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
 				    IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_MEM_WINDOW |
+				    ROVE_DEVICE_ATOMIC_WRITE |
 				    IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_SRQ_RESIZE |

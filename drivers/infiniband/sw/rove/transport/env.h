@@ -163,6 +163,18 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 		    u64 compare, u64 swap_add, u64 *orig);
 
 /**
+ * rove_env_atomic_write() - store 8 bytes at a remote key, all at once
+ * @t: the QP
+ * @rkey: remote key; REMOTE_WRITE is checked
+ * @va: where, a multiple of 8
+ * @pkt: its payload of 8 bytes is stored
+ *
+ * Return: 0; -EFAULT; -EAGAIN as with rove_env_write(), nothing was done.
+ */
+int rove_env_atomic_write(struct rove_tqp *t, u32 rkey, u64 va,
+			  const struct rove_pkt *pkt);
+
+/**
  * rove_env_invalidate() - invalidate a key for the peer (SEND with Invalidate)
  * @t: the QP
  * @key: rkey from the peer

@@ -140,6 +140,10 @@ static u8 burst_opcode(const struct rove_burst *b, bool first, bool last)
 		return read_opcode(first, last);
 	case ROVE_BURST_ATOMIC_ACK:
 		return ROVE_OP_ATOMIC_ACK;
+	case ROVE_BURST_ATOMIC_WRITE:
+		return ROVE_OP_ATOMIC_WRITE;
+	case ROVE_BURST_ATOMIC_WRITE_ACK:
+		return ROVE_OP_READ_RESP_ONLY;
 	case ROVE_BURST_DATAGRAM:
 		return ROVE_SVC_UD | send_opcode(&b->wqe->wqe, true, true);
 	case ROVE_BURST_ACK:

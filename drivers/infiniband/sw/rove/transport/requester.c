@@ -31,9 +31,16 @@ static bool is_atomic(const struct rove_swqe *w)
 	       w->wqe.opcode == ROVE_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+static bool is_atomic_write(const struct rove_swqe *w)
+{
+	return w->wqe.opcode == ROVE_WR_ATOMIC_WRITE;
+}
+
+/* Complete with a response, not with an ACK. */
 static bool is_read_or_atomic(const struct rove_swqe *w)
 {
-	return w->wqe.opcode == ROVE_WR_RDMA_READ || is_atomic(w);
+	return w->wqe.opcode == ROVE_WR_RDMA_READ || is_atomic(w) ||
+	       is_atomic_write(w);
 }
 
 /* Nothing is sent for it. */
@@ -67,6 +74,8 @@ static u32 wc_opcode(const struct rove_swqe *w)
 		return ROVE_WC_FETCH_ADD;
 	case ROVE_WR_LOCAL_INV:
 		return ROVE_WC_LOCAL_INV;
+	case ROVE_WR_ATOMIC_WRITE:
+		return ROVE_WC_ATOMIC_WRITE;
 	case ROVE_WR_BIND_MW:
 		return ROVE_WC_BIND_MW;
 	case ROVE_WR_REG_MR:
@@ -282,13 +291,15 @@ static void validate(struct rove_tqp *t, struct rove_swqe *w)
 	w->length = 0;
 	w->npkts = 0;
 	w->status = ROVE_WC_LOC_QP_OP_ERR;
-	if (wqe->opcode > ROVE_WR_SEND_WITH_INV && !is_local(w))
+	if (wqe->opcode > ROVE_WR_SEND_WITH_INV && !is_local(w) &&
+	    !is_atomic_write(w))
 		return;
 	if (t->service == ROVE_SVC_UC &&
 	    (is_read_or_atomic(w) || wqe->opcode == ROVE_WR_SEND_WITH_INV))
 		return;
 	if (wqe->flags & ROVE_WR_INLINE) {
-		if (wqe->inline_len > t->max_inline || is_read_or_atomic(w))
+		if (wqe->inline_len > t->max_inline ||
+		    (is_read_or_atomic(w) && !is_atomic_write(w)))
 			return;
 		length = wqe->inline_len;
 	} else {
@@ -300,7 +311,8 @@ static void validate(struct rove_tqp *t, struct rove_swqe *w)
 	if (is_read_or_atomic(w) && !t->max_rd_atomic)
 		return;
 	if (length > ROVE_MAX_MSG ||
-	    (is_atomic(w) && length < sizeof(u64))) {
+	    (is_atomic(w) && length < sizeof(u64)) ||
+	    (is_atomic_write(w) && length != sizeof(u64))) {
 		w->status = ROVE_WC_LOC_LEN_ERR;
 		return;
 	}
@@ -510,7 +522,14 @@ static int emit_atomic(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 		.va = w->wqe.remote_addr,
 		.rkey = w->wqe.rkey,
 	};
-	int ret = rove_env_emit(t, &b);
+	int ret;
+
+	if (is_atomic_write(w)) {
+		b.kind = ROVE_BURST_ATOMIC_WRITE;
+		b.length = w->length;
+		b.dma_len = w->length;
+	}
+	ret = rove_env_emit(t, &b);
 
 	if (!ret)
 		advance(t, psn_add(b.psn, 1), true, now);
@@ -772,7 +791,7 @@ static struct rove_swqe *rx_response(struct rove_tqp *t,
 	}
 	w = rove_swqe(req, req->done);
 	if (!w->started || !is_read_or_atomic(w) ||
-	    (w->wqe.opcode == ROVE_WR_RDMA_READ) !=
+	    !is_atomic(w) !=
 	    !!(pkt->op->flags & ROVE_OPF_READ)) {
 		rove_env_count(t, ROVE_CNT_RX_UNEXPECTED);
 		return NULL;
@@ -791,7 +810,8 @@ static void rx_read_response(struct rove_tqp *t, const struct rove_pkt *pkt,
 		return;
 	idx = psn_diff(pkt->psn, w->first_psn);
 	offset = idx * t->mtu;
-	expect = min(w->length - offset, t->mtu);
+	/* What says that an ATOMIC WRITE is done is a response without data. */
+	expect = is_atomic_write(w) ? 0 : min(w->length - offset, t->mtu);
 	if (pkt->payload_len != expect ||
 	    (idx == w->npkts - 1 && !(pkt->op->flags & ROVE_OPF_LAST))) {
 		fail(t, ROVE_WC_BAD_RESP_ERR, 0);

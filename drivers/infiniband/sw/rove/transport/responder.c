@@ -381,6 +381,39 @@ static bool rx_atomic(struct rove_tqp *t, const struct rove_pkt *pkt)
 	return true;
 }
 
+/* A WRITE of 8 bytes that nobody sees half done, answered like a READ. */
+static bool rx_atomic_write(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+	struct rove_resource res = {
+		.kind = ROVE_BURST_ATOMIC_WRITE_ACK,
+		.psn = pkt->psn,
+		.npkts = 1,
+		.msn = psn_add(resp->msn, 1),
+	};
+	int ret = -EFAULT;
+
+	if (pkt->va & 7 || pkt->dma_len != sizeof(u64) ||
+	    pkt->payload_len != sizeof(u64) || !reply_room(resp)) {
+		refuse_invalid(t);
+		return false;
+	}
+	if (t->access & ROVE_ACCESS_REMOTE_WRITE)
+		ret = rove_env_atomic_write(t, pkt->rkey, pkt->va, pkt);
+	if (ret == -EAGAIN) {
+		refuse_for_now(t);
+		return false;
+	}
+	if (ret) {
+		refuse_access(t);
+		return false;
+	}
+	rove_env_count(t, ROVE_CNT_RDMA_ATOMIC_RX);
+	remember(resp, &res);
+	reply(t, &res, false);
+	return true;
+}
+
 /* Drop pending replies from the one that holds @psn on. */
 static void cut_replies(struct rove_responder *resp, u32 psn)
 {
@@ -501,6 +534,8 @@ static bool execute(struct rove_tqp *t, const struct rove_pkt *pkt)
 		return rx_write(t, pkt);
 	if (flags & ROVE_OPF_READ)
 		return rx_read(t, pkt);
+	if (flags & ROVE_OPF_RETH)
+		return rx_atomic_write(t, pkt);
 	return rx_atomic(t, pkt);
 }
 

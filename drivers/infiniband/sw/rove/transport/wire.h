@@ -63,6 +63,7 @@ enum rove_opcode {
 	ROVE_OP_FETCH_ADD		= 0x14,
 	ROVE_OP_SEND_LAST_INV		= 0x16,
 	ROVE_OP_SEND_ONLY_INV		= 0x17,
+	ROVE_OP_ATOMIC_WRITE		= 0x1d,
 };
 
 /* All that UD has. */
