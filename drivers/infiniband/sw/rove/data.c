@@ -28,9 +28,11 @@ static struct rove_region *hold_in(struct rove_qp *qp, struct ib_pd *pd,
 		return qp->region;
 	rove_data_release(qp);
 	qp->region = rove_region_get(qp, pd, key, va, len, access);
-	/* Its pages stay where they are until it is released. */
-	if (qp->region && unlikely(qp->region->kind == ROVE_REGION_ODP))
+	/* Its pages stay where they are until it is released (unseen by sparse). */
+	if (qp->region && unlikely(qp->region->kind == ROVE_REGION_ODP)) {
 		read_lock(&qp->region->odp->lock);
+		__release(&qp->region->odp->lock);
+	}
 	return qp->region;
 }
 
@@ -47,8 +49,10 @@ void rove_data_release(struct rove_qp *qp)
 	if (!r)
 		return;
 	qp->region = NULL;
-	if (unlikely(r->kind == ROVE_REGION_ODP))
+	if (unlikely(r->kind == ROVE_REGION_ODP)) {
+		__acquire(&r->odp->lock);
 		read_unlock(&r->odp->lock);
+	}
 	rove_region_put(r);
 }
 

