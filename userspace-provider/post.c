@@ -36,6 +36,8 @@ static int fill_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 	    unlikely((unsigned int)wr->num_sge > qp->sq.max_sge))
 		return EINVAL;
 
+	if (unlikely(qp->xrc))
+		wqe->srqn = wr->qp_type.xrc.remote_srqn;
 	if (qp->datagrams) {
 		if (unlikely(wr->opcode != IBV_WR_SEND &&
 			     wr->opcode != IBV_WR_SEND_WITH_IMM))

@@ -64,6 +64,16 @@ static int map_queues(struct rove_qp *qp, const struct ibv_qp_cap *cap,
 	return ret;
 }
 
+/* Is all there that this type needs? */
+static bool complete(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd;
+	return (attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd &&
+	       attr->send_cq &&
+	       (attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND);
+}
+
 struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 				 struct ibv_qp_init_attr_ex *attr)
 {
@@ -82,17 +92,19 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	};
 	union rove_qp_resp resp = {};
 	struct rove_qp_req cmd = {};
+	bool target = attr->qp_type == IBV_QPT_XRC_RECV;
 	bool datagrams = attr->qp_type == IBV_QPT_UD;
-	bool single_threaded;
+	bool single_threaded = false;
 	uint64_t ops = 0;
 	struct rove_qp *qp;
 	int ret;
 
 	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD |
+					  (target ? IBV_QP_INIT_ATTR_XRCD : 0) |
 					  IBV_QP_INIT_ATTR_CREATE_FLAGS |
 					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		goto unsupported;
-	if (!rove_send_ops_of(attr->qp_type))
+	if (!rove_send_ops_of(attr->qp_type) && !target)
 		goto unsupported;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags) {
@@ -106,8 +118,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 		if (ops & ~rove_send_ops_of(attr->qp_type))
 			goto unsupported;
 	}
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
-	    !attr->send_cq || !attr->recv_cq) {
+	if (!complete(attr)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -116,7 +127,13 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	if (!qp)
 		return NULL;
 
-	ask.pd = attr->pd;
+	if (target) {
+		ask.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+		ask.xrcd = attr->xrcd;
+	} else {
+		ask.pd = attr->pd;
+		single_threaded = to_rove_pd(attr->pd)->td != NULL;
+	}
 	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &ask, &cmd.core, sizeof(cmd),
 				   &resp.core, sizeof(resp));
 	if (ret)
@@ -126,11 +143,11 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	if (ret)
 		goto destroy;
 
-	single_threaded = to_rove_pd(attr->pd)->td != NULL;
 	rove_lock_init(&qp->sq.lock, single_threaded);
 	rove_lock_init(&qp->rq.lock, single_threaded);
 	qp->max_inline = ask.cap.max_inline_data;
 	qp->datagrams = datagrams;
+	qp->xrc = attr->qp_type == IBV_QPT_XRC_SEND;
 	qp->always = attr->sq_sig_all ? ROVE_WR_SIGNALED : 0;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		rove_qp_set_ex_ops(&qp->vqp.qp_ex, ops);
@@ -176,8 +193,9 @@ static void forget_completions(struct rove_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	rove_cq_forget_qp(ibqp->send_cq, ibqp->qp_num);
-	if (ibqp->recv_cq != ibqp->send_cq)
+	if (ibqp->send_cq)
+		rove_cq_forget_qp(ibqp->send_cq, ibqp->qp_num);
+	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
 		rove_cq_forget_qp(ibqp->recv_cq, ibqp->qp_num);
 }
 

@@ -27,6 +27,7 @@ static_assert(offsetof(struct rove_send_wqe, rkey) == 20, "rkey");
 static_assert(offsetof(struct rove_send_wqe, remote_addr) == 24, "remote_addr");
 static_assert(offsetof(struct rove_send_wqe, compare_add) == 32, "compare_add");
 static_assert(offsetof(struct rove_send_wqe, swap) == 40, "swap");
+static_assert(offsetof(struct rove_send_wqe, srqn) == 48, "srqn");
 static_assert(offsetof(struct rove_send_wqe, sge) == 64, "sge");
 
 static_assert(sizeof(struct rove_recv_wqe) == 16, "receive WQE");

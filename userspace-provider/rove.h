@@ -7,7 +7,7 @@
  *   pd.c mr.c mw.c ah.c  protection and thread domains, regions, windows, addresses
  *   cq.c cq_poll.c       completion queues: life cycle, polling
  *   qp.c                 queue pairs: life cycle
- *   srq.c                shared receive queues
+ *   srq.c xrc.c          shared receive queues; XRC domains
  *   post.c wr.c          ibv_post_*(), ibv_wr_*()
  *   ring.c ring.h        the memory shared with the kernel
  *   wakeup.c             the one system call of the data path
@@ -154,6 +154,7 @@ struct rove_wq {
  * @rq: receive queue
  * @max_inline: largest inline payload; constant
  * @datagrams: it is of type UD; constant
+ * @xrc: it sends to XRC SRQs; constant
  * @always: ROVE_WR_SIGNALED when the QP was created with sq_sig_all, else 0
  * @wr_first: ibv_wr_*(): @sq.prod at ibv_wr_start(), to go back to
  * @wr_cur: ibv_wr_*(): the request that setters are about; NULL after an error
@@ -168,6 +169,7 @@ struct rove_qp {
 	struct rove_wq rq;
 	uint32_t max_inline;
 	bool datagrams;
+	bool xrc;
 	uint8_t always;
 	uint32_t wr_first;
 	struct rove_send_wqe *wr_cur;
@@ -304,11 +306,19 @@ struct ibv_srq *rove_create_srq(struct ibv_pd *pd,
 				struct ibv_srq_init_attr *attr);
 struct ibv_srq *rove_create_srq_ex(struct ibv_context *context,
 				   struct ibv_srq_init_attr_ex *attr);
+int rove_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num);
 int rove_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask);
 int rove_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int rove_destroy_srq(struct ibv_srq *ibsrq);
 int rove_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
+
+/* xrc.c */
+struct ibv_xrcd *rove_open_xrcd(struct ibv_context *context,
+				struct ibv_xrcd_init_attr *attr);
+int rove_close_xrcd(struct ibv_xrcd *ibxrcd);
+struct ibv_qp *rove_open_qp(struct ibv_context *context,
+			    struct ibv_qp_open_attr *attr);
 
 /* post.c */
 int rove_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,

@@ -85,30 +85,50 @@ struct ibv_srq *rove_create_srq_ex(struct ibv_context *context,
 	struct ibv_srq_init_attr_ex ask = {
 		.srq_context = attr->srq_context,
 		.attr = attr->attr,
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
 		.srq_type = IBV_SRQT_BASIC,
 	};
+	uint32_t needs = IBV_SRQ_INIT_ATTR_PD;
 	struct rove_srq *srq;
 
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE)
 		ask.srq_type = attr->srq_type;
-	if (ask.srq_type != IBV_SRQT_BASIC ||
-	    attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE |
-					  IBV_SRQ_INIT_ATTR_PD)) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+	if (ask.srq_type == IBV_SRQT_XRC)
+		needs |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	else if (ask.srq_type != IBV_SRQT_BASIC)
+		goto unsupported;
+	if (attr->comp_mask & ~(needs | IBV_SRQ_INIT_ATTR_TYPE))
+		goto unsupported;
+	if ((attr->comp_mask & needs) != needs || !attr->pd) {
 		errno = EINVAL;
 		return NULL;
 	}
+	ask.comp_mask |= needs;
 	ask.pd = attr->pd;
+	if (ask.srq_type == IBV_SRQT_XRC) {
+		ask.xrcd = attr->xrcd;
+		ask.cq = attr->cq;
+	}
 
 	srq = create(context, &ask);
 	if (!srq)
 		return NULL;
 	attr->attr = ask.attr;
 	return &srq->vsrq.srq;
+
+unsupported:
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+int rove_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num)
+{
+	struct rove_srq *srq = to_rove_srq(ibsrq);
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return EINVAL;
+	*num = srq->vsrq.srq_num;
+	return 0;
 }
 
 static int map_ring(struct rove_srq *srq, struct rove_ring *ring,

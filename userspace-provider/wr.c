@@ -25,6 +25,7 @@ uint64_t rove_send_ops_of(enum ibv_qp_type type)
 
 	switch (type) {
 	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
 		return unreliable | IBV_QP_EX_WITH_RDMA_READ |
 		       IBV_QP_EX_WITH_ATOMIC_WRITE |
 		       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
@@ -236,6 +237,14 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 		fail(to_rove_qp_ex(ibqp), EINVAL);
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t remote_srqn)
+{
+	struct rove_qp *qp = to_rove_qp_ex(ibqp);
+
+	if (likely(qp->wr_cur))
+		qp->wr_cur->srqn = remote_srqn;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 			    const struct ibv_sge *sg_list)
 {
@@ -312,6 +321,8 @@ void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops)
 	qp->wr_set_inline_data_list = wr_set_inline_data_list;
 	if (to_rove_qp_ex(qp)->datagrams)
 		qp->wr_set_ud_addr = wr_set_ud_addr;
+	if (to_rove_qp_ex(qp)->xrc)
+		qp->wr_set_xrc_srqn = wr_set_xrc_srqn;
 
 	if (send_ops & IBV_QP_EX_WITH_SEND)
 		qp->wr_send = wr_send;

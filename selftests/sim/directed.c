@@ -1157,6 +1157,110 @@ static void noise(void)
 	}
 }
 
+/* ---- XRC ---- */
+
+/* a sends, b receives; what b knows of the SRQ is its number. */
+static void start_xrc(void)
+{
+	start(256);
+	a->t.service = ROVE_SVC_XRC;
+	b->t.service = ROVE_SVC_XRC;
+	b->t.target = true;
+	b->t.srq = true;
+}
+
+static u32 srqn_sent;
+static u32 requests_sent;
+
+static bool see_xrceth(struct sim_qp *qp, const u8 *bth)
+{
+	u32 flags = rove_opcodes[bth[0]].flags;
+
+	CHECK((bth[0] & ROVE_SVC_MASK) == ROVE_SVC_XRC, "opcode %x", bth[0]);
+	CHECK(!(flags & ROVE_OPF_REQUEST) == !(flags & ROVE_OPF_XRCETH),
+	      "XRCETH in opcode %x", bth[0]);
+	if (flags & ROVE_OPF_XRCETH) {
+		CHECK(!bth[12], "reserved bits of XRCETH");
+		srqn_sent = be(bth + 13, 3);
+		requests_sent++;
+	}
+	return false;
+}
+
+static void xrc(void)
+{
+	static const u8 ops[] = {
+		ROVE_WR_SEND, ROVE_WR_SEND_WITH_IMM, ROVE_WR_RDMA_WRITE,
+		ROVE_WR_RDMA_WRITE_WITH_IMM, ROVE_WR_RDMA_READ,
+		ROVE_WR_ATOMIC_CMP_AND_SWP, ROVE_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	u32 i;
+
+	start_xrc();
+	a->on_packet = see_xrceth;
+	b->on_packet = see_xrceth;
+	requests_sent = 0;
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		post_recv(1000);
+		post(ops[i], i < 5 ? 1000 : 8, SIGNALED)->srqn = SIM_SRQN;
+		go();
+		CHECK(sends == i + 1 && send_log[i].status == ROVE_WC_SUCCESS,
+		      "operation %u: status %u", ops[i], send_log[i].status);
+		CHECK(srqn_sent == SIM_SRQN, "SRQ %x", srqn_sent);
+	}
+	CHECK(recvs == 3 && requests_sent == 4 * 4 + 3, "%u receives, %u requests",
+	      recvs, requests_sent);
+
+	/* An SRQ that is not there ends the connection. */
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		start_xrc();
+		post_recv(1000);
+		post(ops[i], 8, SIGNALED)->srqn = SIM_SRQN - 1;
+		go();
+		CHECK(sends == 1 && !recvs &&
+		      send_log[0].status == ROVE_WC_REM_INV_REQ_ERR,
+		      "operation %u: status %u", ops[i], send_log[0].status);
+		CHECK(b->t.state == ROVE_TQP_ERR &&
+		      b->event[ROVE_EVENT_QP_REQ_ERR] == 1,
+		      "state %d", b->t.state);
+	}
+}
+
+/* Packets made by hand: @psn, @srqn, then @payload bytes. */
+static void inject_xrc(u8 op, u32 psn, u32 srqn, u32 payload)
+{
+	u8 eth[4];
+
+	put(eth, srqn, 4);
+	inject(ROVE_SVC_XRC | op, psn, sizeof(eth), eth, payload, true);
+}
+
+static void xrc_packets(void)
+{
+	/* The message is for one SRQ from its beginning to its end. */
+	start_xrc();
+	post_recv(1000);
+	inject_xrc(ROVE_OP_SEND_FIRST, 100, SIM_SRQN | 0xff000000, 256);
+	CHECK(b->t.resp.in_msg, "reserved bits count");
+	inject_xrc(ROVE_OP_SEND_LAST, 101, SIM_SRQN - 1, 4);
+	CHECK(recvs == 1 && recv_log[0].status == ROVE_WC_REM_INV_REQ_ERR &&
+	      b->t.state == ROVE_TQP_ERR, "%u receives, state %d", recvs,
+	      b->t.state);
+	/* Too short for its header; of another service; to an initiator. */
+	start_xrc();
+	post_recv(1000);
+	inject(ROVE_SVC_XRC | ROVE_OP_SEND_ONLY, 100, 0, (u8 *)"", 0, true);
+	inject(ROVE_OP_SEND_ONLY, 100, 0, (u8 *)"", 4, true);
+	inject(ROVE_SVC_UC | ROVE_OP_SEND_ONLY, 100, 0, (u8 *)"", 4, true);
+	CHECK(!recvs && b->t.resp.epsn == 100, "%u receives", recvs);
+	b->t.target = false;
+	inject_xrc(ROVE_OP_SEND_ONLY, 100, SIM_SRQN, 4);
+	CHECK(!recvs && b->t.resp.epsn == 100, "%u receives", recvs);
+	b->t.target = true;
+	inject_xrc(ROVE_OP_SEND_ONLY, 100, SIM_SRQN, 4);
+	CHECK(recvs == 1 && recv_log[0].byte_len == 4, "%u receives", recvs);
+}
+
 int directed_run(void)
 {
 	static void (*const cases[])(void) = {
@@ -1168,6 +1272,7 @@ int directed_run(void)
 		wicked_duplicate, wicked_requests,
 		atomic_write, local_in_order, local_fence, local_last, local_refused,
 		wicked_sequence, wicked_answers, wicked_response, noise, super_packets,
+		xrc, xrc_packets,
 	};
 	u32 i;
 

@@ -521,6 +521,16 @@ int rove_env_atomic_write(struct rove_tqp *t, u32 rkey, u64 va,
 	return rove_env_write(t, rkey, va, pkt);
 }
 
+int rove_env_srq(struct rove_tqp *t, u32 srqn)
+{
+	return srqn == SIM_SRQN ? 0 : -EINVAL;
+}
+
+int rove_env_srq_domain(struct rove_tqp *t, u32 srqn)
+{
+	return rove_env_srq(t, srqn);
+}
+
 int rove_env_invalidate(struct rove_tqp *t, u32 key)
 {
 	struct mr *mr = mr_find(to_qp(t), key);

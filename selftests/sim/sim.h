@@ -37,6 +37,7 @@
 #include "train.h"
 
 #define MAX_QPS		16
+#define SIM_SRQN	0xabcdef	/* the only SRQ that has a number */
 #define MAX_SGE		8
 #define MAX_INLINE	256
 #define WRS		1024	/* work requests that the model remembers */

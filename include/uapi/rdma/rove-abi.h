@@ -157,6 +157,7 @@ struct rove_bind {
  * @compare_add: atomics: value compared with, or added
  * @swap: CMP_AND_SWP: value written when equal
  * @bind: BIND_MW
+ * @srqn: XRC: number of the SRQ that receives
  * @rsvd: zero
  * @sge: local memory, in order; with ROVE_WR_INLINE the payload itself stands
  *	here
@@ -192,7 +193,8 @@ struct rove_send_wqe {
 		};
 		struct rove_bind bind;
 	};
-	__u32 rsvd[4];
+	__u32 srqn;
+	__u32 rsvd[3];
 	struct rove_sge sge[];
 };
 

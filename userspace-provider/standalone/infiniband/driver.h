@@ -47,6 +47,8 @@ ROVE_CMD(ibv_get_context, ib_uverbs_get_context);
 ROVE_CMD(ibv_create_xsrq, ib_uverbs_create_xsrq);
 ROVE_CMD(ibv_modify_qp, ib_uverbs_modify_qp);
 ROVE_CMD(ibv_modify_srq, ib_uverbs_modify_srq);
+ROVE_CMD(ibv_open_qp, ib_uverbs_open_qp);
+ROVE_CMD(ibv_open_xrcd, ib_uverbs_open_xrcd);
 ROVE_CMD(ibv_query_port, ib_uverbs_query_port);
 ROVE_CMD(ibv_query_qp, ib_uverbs_query_qp);
 ROVE_CMD(ibv_query_srq, ib_uverbs_query_srq);
@@ -87,6 +89,12 @@ struct verbs_cq {
 		struct ibv_cq cq;
 		struct ibv_cq_ex cq_ex;
 	};
+};
+
+struct verbs_xrcd {
+	struct ibv_xrcd xrcd;
+	uint32_t comp_mask;
+	uint32_t handle;
 };
 
 struct verbs_srq {
@@ -158,7 +166,8 @@ struct verbs_context_ops {
 			    uint16_t lid);
 	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw,
 		       struct ibv_mw_bind *bind);
-	void *gap11[2];
+	int (*close_xrcd)(struct ibv_xrcd *xrcd);
+	void *gap12[1];
 	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 	void *gap14[1];
 	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe,
@@ -193,7 +202,8 @@ struct verbs_context_ops {
 			    uint16_t lid);
 	void (*free_context)(struct ibv_context *context);
 	int (*free_dm)(struct ibv_dm *dm);
-	void *gap41[4];
+	int (*get_srq_num)(struct ibv_srq *srq, uint32_t *num);
+	void *gap42[3];
 	int (*modify_cq)(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 	void *gap46[1];
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
@@ -201,7 +211,11 @@ struct verbs_context_ops {
 				    struct ibv_qp_rate_limit_attr *attr);
 	int (*modify_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 			  int mask);
-	void *gap50[3];
+	void *gap50[1];
+	struct ibv_qp *(*open_qp)(struct ibv_context *context,
+				  struct ibv_qp_open_attr *attr);
+	struct ibv_xrcd *(*open_xrcd)(struct ibv_context *context,
+				      struct ibv_xrcd_init_attr *attr);
 	int (*poll_cq)(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad_wr);
@@ -302,6 +316,15 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe,
 int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
 		      struct ibv_modify_cq *cmd, size_t cmd_size);
 int ibv_cmd_destroy_cq(struct ibv_cq *cq);
+int ibv_cmd_open_xrcd(struct ibv_context *context, struct verbs_xrcd *xrcd,
+		      int xrcd_size, struct ibv_xrcd_init_attr *attr,
+		      struct ibv_open_xrcd *cmd, size_t cmd_size,
+		      struct ib_uverbs_open_xrcd_resp *resp, size_t resp_size);
+int ibv_cmd_close_xrcd(struct verbs_xrcd *xrcd);
+int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp,
+		    int qp_size, struct ibv_qp_open_attr *attr,
+		    struct ibv_open_qp *cmd, size_t cmd_size,
+		    struct ib_uverbs_create_qp_resp *resp, size_t resp_size);
 int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 			  struct ibv_srq_init_attr_ex *attr,
 			  struct ibv_create_xsrq *cmd, size_t cmd_size,
@@ -362,6 +385,7 @@ ROVE_SLOT(alloc_dm, 1);
 ROVE_SLOT(alloc_mw, 2);
 ROVE_SLOT(alloc_parent_domain, 4);
 ROVE_SLOT(bind_mw, 10);
+ROVE_SLOT(close_xrcd, 11);
 ROVE_SLOT(create_ah, 13);
 ROVE_SLOT(create_cq, 15);
 ROVE_SLOT(create_qp, 19);
@@ -376,9 +400,12 @@ ROVE_SLOT(free_context, 39);
 ROVE_SLOT(free_dm, 40);
 ROVE_SLOT(reg_dm_mr, 66);
 ROVE_SLOT(modify_cq, 45);
+ROVE_SLOT(get_srq_num, 41);
 ROVE_SLOT(modify_qp, 47);
 ROVE_SLOT(modify_qp_rate_limit, 48);
 ROVE_SLOT(modify_srq, 49);
+ROVE_SLOT(open_qp, 51);
+ROVE_SLOT(open_xrcd, 52);
 ROVE_SLOT(poll_cq, 53);
 ROVE_SLOT(post_srq_recv, 57);
 ROVE_SLOT(query_device_ex, 58);

@@ -39,7 +39,7 @@ static struct rove_region *hold_in(struct rove_qp *qp, struct ib_pd *pd,
 static struct rove_region *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
 				int access)
 {
-	return hold_in(qp, qp->ibqp.pd, key, va, len, access);
+	return hold_in(qp, qp->pd, key, va, len, access);
 }
 
 void rove_data_release(struct rove_qp *qp)
@@ -239,7 +239,7 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 {
 	struct rove_qp *qp = tqp_to_rqp(t);
 	struct target to = {
-		.pd = qp->ibqp.pd,
+		.pd = qp->pd,
 		.sge = sge,
 		.left = num_sge,
 		.offset = offset,

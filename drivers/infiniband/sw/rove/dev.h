@@ -33,6 +33,8 @@ struct rove_net;
  * @next_ah: where to look for a free number; guarded by @ahs's lock
  * @groups: multicast groups by address; RCU lookup; mcast.c
  * @group_lock: guards them against other writers; RTNL nests inside
+ * @srqs: XRC SRQs by number; RCU lookup; xrc.c
+ * @next_srq: where to look for a free number; xrc.c
  * @qp_lock: guards @qp_list
  * @qp_list: every QP, for tear-down
  * @num_qp: objects alive, against the limits that query_device tells
@@ -62,6 +64,8 @@ struct rove_dev {
 	u32 next_ah;
 	struct rhashtable groups;
 	struct mutex group_lock;
+	struct xarray srqs;
+	u32 next_srq;
 	spinlock_t qp_lock;
 	struct list_head qp_list;
 	atomic_t num_qp;

@@ -28,6 +28,7 @@
 #include "ring.h"
 #include "srq.h"
 #include "stats.h"
+#include "xrc.h"
 #include "transport/wire.h"
 
 bool rove_dev_port_up(const struct rove_dev *rdev)
@@ -63,6 +64,7 @@ static int rove_query_device(struct ib_device *ibdev,
 				    IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_SRQ_RESIZE |
+				    IB_DEVICE_XRC |
 				    IB_DEVICE_PORT_ACTIVE_EVENT,
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG |
 				    IBK_BLOCK_MULTICAST_LOOPBACK,
@@ -100,6 +102,10 @@ static int rove_query_device(struct ib_device *ibdev,
 		attr->odp_caps = (struct ib_odp_caps) {
 			.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
 			.per_transport_caps.rc_odp_caps =
+				IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
+				IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
+				IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV,
+			.per_transport_caps.xrc_odp_caps =
 				IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
 				IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
 				IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV,
@@ -278,6 +284,7 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 	rove_qp_table_destroy(rdev);
 	rove_ah_table_destroy(rdev);
 	rove_group_table_destroy(rdev);
+	rove_xrc_table_destroy(rdev);
 	xa_destroy(&rdev->counters);
 	free_percpu(rdev->stats);
 	dev_put(rdev->ndev);
@@ -378,6 +385,9 @@ static const struct ib_device_ops rove_device_ops = {
 	.post_send = rove_post_send,
 	.post_recv = rove_post_recv,
 
+	.alloc_xrcd = rove_alloc_xrcd,
+	.dealloc_xrcd = rove_dealloc_xrcd,
+
 	.create_srq = rove_create_srq,
 	.modify_srq = rove_modify_srq,
 	.query_srq = rove_query_srq,
@@ -393,6 +403,7 @@ static const struct ib_device_ops rove_device_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_qp, rove_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, rove_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, rove_ucontext, ibuc),
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, rove_xrcd, ibxrcd),
 };
 
 struct rove_dev *rove_dev_alloc(struct net_device *ndev)
@@ -412,6 +423,7 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 	if (rove_group_table_init(rdev))
 		goto err_qps;
 	rove_ah_table_init(rdev);
+	rove_xrc_table_init(rdev);
 	xa_init_flags(&rdev->counters, XA_FLAGS_ALLOC1);
 	rdev->ndev = ndev;
 	dev_hold(ndev);

@@ -164,7 +164,8 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 		local_bh_enable();
 		return;
 	}
-	if (qp->user && !db->open && qp->t.state == ROVE_TQP_RTS) {
+	if (qp->user && qp->sq.depth && !db->open &&
+	    qp->t.state == ROVE_TQP_RTS) {
 		if (rove_ring_avail(&qp->sq) >= WINDOW_LIST)
 			db->in_row = 0;
 		else

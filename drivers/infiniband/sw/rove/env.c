@@ -11,6 +11,7 @@
 #include "net.h"
 #include "qp.h"
 #include "srq.h"
+#include "xrc.h"
 #include "trace.h"
 #include "transport/env.h"
 
@@ -67,7 +68,7 @@ u32 rove_env_rq_credits(struct rove_tqp *t)
 
 	if (unlikely(!qp->rq.depth))
 		/* Others may take what this one would tell of (9.7.7.2.5). */
-		return qp->srq ? ROVE_NO_CREDITS : 0;
+		return t->srq ? ROVE_NO_CREDITS : 0;
 	return max(rove_ring_avail(&qp->rq), 0);
 }
 
@@ -117,6 +118,12 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 		rove_env_flush_cqes(tqp_to_rqp(t));
 	cqe->qp_num = t->qpn;
 	trace_rove_complete(tqp_to_rqp(t), cqe, recv);
+	if (unlikely(t->target)) {
+		if (rove_xrc_complete(tqp_to_rqp(t), cqe, solicited) < 0)
+			__set_bit(ROVE_QP_CQ_OVERRUN,
+				  &tqp_to_rqp(t)->deferred);
+		return;
+	}
 	c->recv = recv;
 	c->solicited |= solicited;
 	c->cqe[c->n++] = *cqe;

@@ -19,6 +19,7 @@
 #include "odp.h"
 #include "qp.h"
 #include "srq.h"
+#include "xrc.h"
 #include "trace.h"
 #include "transport/env.h"
 
@@ -192,6 +193,9 @@ static int service_of(enum ib_qp_type type)
 		return ROVE_SVC_RC;
 	case IB_QPT_UC:
 		return ROVE_SVC_UC;
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
+		return ROVE_SVC_XRC;
 	case IB_QPT_UD:
 	case IB_QPT_GSI:
 		return ROVE_SVC_UD;
@@ -211,7 +215,13 @@ static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init,
 	if (init->create_flags & ~flags || service_of(init->qp_type) < 0 ||
 	    (user && init->qp_type == IB_QPT_GSI))
 		return -EOPNOTSUPP;
-	if (!init->send_cq || !init->recv_cq)
+	/* A target gets all from its domain; ib_core gives no program's data for it. */
+	if (init->qp_type == IB_QPT_XRC_TGT)
+		return init->xrcd ? 0 : -EINVAL;
+	/* A kernel consumer has no way to name an SRQ. */
+	if (init->qp_type == IB_QPT_XRC_INI && !user)
+		return -EOPNOTSUPP;
+	if (!init->send_cq || (!init->recv_cq && init->qp_type != IB_QPT_XRC_INI))
 		return -EINVAL;
 	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC)
 		return -EINVAL;
@@ -259,9 +269,12 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 		if (cap->max_inline_data > ROVE_MAX_INLINE)
 			cap->max_inline_data = ROVE_MAX_INLINE;
 	}
-	if (qp->srq) {
+	if (t->target)
+		*cap = (struct ib_qp_cap) {};
+	if (t->srq || t->service == ROVE_SVC_XRC) {
 		cap->max_recv_wr = 0;
-		cap->max_recv_sge = qp->srq->max_sge;
+		cap->max_recv_sge = qp->srq ? qp->srq->max_sge :
+				    t->target ? ROVE_MAX_SGE : 0;
 	}
 	if (cap->max_recv_wr) {
 		ret = rove_ring_alloc(&qp->rq, uctx, cap->max_recv_wr,
@@ -272,7 +285,7 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 			return ret;
 		cap->max_recv_wr = qp->rq.depth;
 	}
-	if (cap->max_recv_wr || qp->srq) {
+	if (cap->max_recv_wr || t->srq) {
 		t->resp.rwqe.sge = kcalloc(max(cap->max_recv_sge, 1U),
 					   sizeof(struct rove_sge),
 					   GFP_KERNEL_ACCOUNT);
@@ -308,6 +321,7 @@ static void free_queues(struct rove_qp *qp)
 
 static void reset(struct rove_qp *qp)
 {
+	rove_xrc_let_go(qp);
 	rove_tqp_reset(&qp->t);
 	if (qp->sq.depth) {
 		qp->sq.cons = 0;
@@ -380,7 +394,11 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	rove_doorbell_init(qp);
 	qp->t.service = service_of(init->qp_type);
 	qp->srq = init->srq ? to_rsrq(init->srq) : NULL;
-	qp->t.srq = init->srq;
+	qp->t.target = init->qp_type == IB_QPT_XRC_TGT;
+	qp->t.srq = init->srq || qp->t.target;
+	INIT_LIST_HEAD(&qp->srq_holder);
+	qp->xrcd = init->xrcd;
+	qp->pd = ibqp->pd;
 	qp->t.sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->no_own_multicast = req.flags & ROVE_QP_NO_OWN_MULTICAST ||
 			       init->create_flags &
@@ -423,6 +441,7 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		rove_tqp_send(&qp->t, ktime_get_ns());
 	qp->dead = true;
 	qp->t.state = ROVE_TQP_RESET;
+	rove_xrc_let_go(qp);
 	rove_qp_unlock(qp);
 	withdraw(qp);
 	hrtimer_cancel(&qp->timer);

@@ -78,7 +78,10 @@ struct rove_doorbell {
  * @deferred: enum rove_qp_deferred bits; guarded by @lock
  * @sq: send ring; @sq.cons guarded by @lock
  * @rq: receive ring; likewise
- * @srq: takes the place of @rq; or NULL
+ * @srq: takes the place of @rq; or NULL.  XRC target: the one held; xrc.c
+ * @srq_holder: XRC target: in that SRQ's list; guarded by its lock
+ * @xrcd: XRC target: its domain
+ * @pd: whose keys count; XRC target: of the SRQ at hand; guarded by @lock
  * @sq_post_lock: kernel consumers' posts to @sq; may be taken in hard interrupts
  * @rq_post_lock: likewise for @rq
  * @user: the rings belong to a program
@@ -129,6 +132,9 @@ struct rove_qp {
 	struct rove_ring sq;
 	struct rove_ring rq;
 	struct rove_srq *srq;
+	struct list_head srq_holder;
+	struct ib_xrcd *xrcd;
+	struct ib_pd *pd;
 	spinlock_t sq_post_lock;
 	spinlock_t rq_post_lock;
 	bool user;

@@ -264,7 +264,7 @@ int rove_region_kill(struct rove_region *r)
 static bool may_invalidate(const struct rove_region *r, const struct rove_qp *qp,
 			   u32 key, bool remote)
 {
-	if (r->key != key || r->home != qp->ibqp.pd || r->windows)
+	if (r->key != key || r->home != qp->pd || r->windows)
 		return false;
 	if (r->kind == ROVE_REGION_WINDOW)
 		return r->pd && r->qp_serial == qp->serial;

@@ -6,6 +6,7 @@
 #include <rdma/uverbs_ioctl.h>
 #include "dev.h"
 #include "srq.h"
+#include "xrc.h"
 
 static void send_events(struct work_struct *work)
 {
@@ -52,6 +53,9 @@ int rove_srq_fetch(struct rove_srq *srq, struct rove_rwqe *w)
 	n = srq->broken ? -EINVAL : rove_ring_avail(&srq->ring);
 	if (likely(n > 0)) {
 		rove_take_recv(&srq->ring, w, srq->max_sge);
+		/* More than were copied; an XRC target has room for more. */
+		if (unlikely(w->num_sge > srq->max_sge))
+			w->num_sge = U32_MAX;
 		check_limit(srq, n - 1);
 		n = 1;
 	} else if (n < 0 && !srq->broken) {
@@ -89,9 +93,11 @@ int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	struct rove_dev *rdev = to_rdev(ibsrq->device);
 	struct rove_srq *srq = to_rsrq(ibsrq);
 	struct rove_create_srq_resp resp = {};
+	bool xrc = init->srq_type == IB_SRQT_XRC;
 	int ret;
 
-	if (init->srq_type != IB_SRQT_BASIC)
+	/* No kernel consumer has a use for XRC. */
+	if (init->srq_type != IB_SRQT_BASIC && !(xrc && udata))
 		return -EOPNOTSUPP;
 	ret = check_size(ibsrq->device, init->attr.max_wr, init->attr.max_sge);
 	if (ret)
@@ -105,6 +111,7 @@ int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	spin_lock_init(&srq->lock);
 	spin_lock_init(&srq->post_lock);
 	INIT_WORK(&srq->event_work, send_events);
+	INIT_LIST_HEAD(&srq->holders);
 	srq->user = udata;
 	srq->max_sge = init->attr.max_sge;
 	ret = alloc_ring(&srq->ring, init->attr.max_wr, srq->max_sge, udata,
@@ -117,6 +124,12 @@ int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 			goto err_ring;
 	}
 	init->attr.max_wr = srq->ring.depth;
+	/* Last, for then packets find it. */
+	if (xrc) {
+		ret = rove_xrc_publish(srq);
+		if (ret)
+			goto err_ring;
+	}
 	return 0;
 
 err_ring:
@@ -126,11 +139,13 @@ err_charge:
 	return ret;
 }
 
-/* ib_core knows that no QP uses it. */
+/* ib_core knows that no QP uses it, but for those that find it by number. */
 int rove_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct rove_srq *srq = to_rsrq(ibsrq);
 
+	if (ibsrq->srq_type == IB_SRQT_XRC)
+		rove_xrc_withdraw(srq);
 	cancel_work_sync(&srq->event_work);
 	rove_ring_free(&srq->ring);
 	rove_dev_uncharge(&to_rdev(ibsrq->device)->num_srq);

@@ -7,7 +7,7 @@
  *
  * Locks: a QP's, then the SRQ's, then @post_lock.
  *
- * Lifetime: ib_core keeps an SRQ for as long as a QP uses it.
+ * Lifetime: ib_core keeps an SRQ for as long as a QP uses it; for XRC see xrc.c.
  */
 #ifndef ROVE_SRQ_H
 #define ROVE_SRQ_H
@@ -27,7 +27,9 @@
  * @max_sge: of a work request; constant
  * @user: the ring belongs to a program; constant
  * @limit: an event is wanted once there are fewer work requests; 0: none is
- * @broken: its producer index was impossible once: nothing is taken any more
+ * @broken: its producer index was impossible once, or an XRC SRQ is going away: nothing
+ *	is taken any more
+ * @holders: XRC: target QPs that hold it
  * @events: bits of enum rove_srq_event that are due; atomic
  * @event_work: tells the consumer of them; it may sleep
  */
@@ -40,6 +42,7 @@ struct rove_srq {
 	bool user;
 	u32 limit;
 	bool broken;
+	struct list_head holders;
 	unsigned long events;
 	struct work_struct event_work;
 };

@@ -50,6 +50,21 @@ u32 rove_env_rq_credits(struct rove_tqp *t);
 #define ROVE_NO_CREDITS		U32_MAX
 
 /**
+ * rove_env_srq() - XRC: choose an SRQ
+ * @t: the QP
+ * @srqn: number that the peer has given
+ *
+ * It stays chosen until another is: receives are fetched from it, and keys are those of its
+ * protection domain.
+ *
+ * Return: 0; -EINVAL: the QP's XRC domain has no such SRQ.
+ */
+int rove_env_srq(struct rove_tqp *t, u32 srqn);
+
+/* Choose its protection domain alone, until rove_env_srq() is called. */
+int rove_env_srq_domain(struct rove_tqp *t, u32 srqn);
+
+/**
  * rove_env_complete() - add a completion
  * @t: the QP
  * @cqe: all but @qp_num and @timestamp, which the environment fills in

@@ -44,6 +44,12 @@ int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
 	/* Most packets of a long message. */
 	if (op->hdr_len == sizeof(*bth))
 		return 0;
+	if (op->flags & ROVE_OPF_XRCETH) {
+		const struct rove_xrceth *xrc = (const void *)ext;
+
+		pkt->srqn = be32_to_cpu(xrc->srqn) & ROVE_PSN_MASK;
+		ext += sizeof(*xrc);
+	}
 	if (op->flags & ROVE_OPF_RETH) {
 		const struct rove_reth *reth = (const void *)ext;
 
@@ -158,15 +164,15 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 	bool last_here = i == b->npkts - 1;
 	u8 opcode = b->service | burst_opcode(b, b->first && !i,
 					      b->last && last_here);
-	u16 flags = rove_opcodes[opcode].flags;
+	u32 flags = rove_opcodes[opcode].flags;
 	struct rove_bth *bth = (void *)hdr;
 	u8 *ext = hdr + sizeof(*bth);
 
 	BUILD_BUG_ON(sizeof(struct rove_bth) != 12);
 	BUILD_BUG_ON(sizeof(struct rove_reth) != 16);
 	BUILD_BUG_ON(sizeof(struct rove_atomiceth) != 28);
-	BUILD_BUG_ON(sizeof(struct rove_bth) + sizeof(struct rove_atomiceth) >
-		     ROVE_MAX_HDR);
+	BUILD_BUG_ON(sizeof(struct rove_bth) + sizeof(struct rove_xrceth) +
+		     sizeof(struct rove_atomiceth) > ROVE_MAX_HDR);
 
 	f->offset = i * b->mtu;
 	f->payload_len = last_here ? b->length - f->offset : b->mtu;
@@ -184,6 +190,11 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 
 	if (f->hdr_len == sizeof(*bth))
 		return;
+	if (flags & ROVE_OPF_XRCETH) {
+		((struct rove_xrceth *)ext)->srqn =
+			cpu_to_be32(b->wqe->wqe.srqn & ROVE_PSN_MASK);
+		ext += sizeof(struct rove_xrceth);
+	}
 	if (flags & ROVE_OPF_RETH) {
 		struct rove_reth *reth = (void *)ext;
 

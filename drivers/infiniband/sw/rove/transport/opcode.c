@@ -10,6 +10,7 @@
 #define AETH_LEN	sizeof(struct rove_aeth)
 #define ATOMICACK_LEN	8
 #define IMM_LEN		4
+#define XRCETH_LEN	sizeof(struct rove_xrceth)
 #define DETH_LEN	sizeof(struct rove_deth)
 #define INV_LEN		4
 
@@ -31,26 +32,29 @@
 #define ROW(svc, op, fl, len) \
 	[ROVE_SVC_##svc | ROVE_OP_##op] = { .flags = (fl), .hdr_len = BTH_LEN + (len) }
 
-/* What UC has, all connected services have. */
-#define CONNECTED_ROWS(svc)						\
-	ROW(svc, SEND_FIRST,	SEND | FIRST,			0),	\
-	ROW(svc, SEND_MIDDLE,	SEND,				0),	\
-	ROW(svc, SEND_LAST,	SEND | LAST,			0),	\
-	ROW(svc, SEND_LAST_IMM,	SEND | LAST | IMM,		IMM_LEN), \
-	ROW(svc, SEND_ONLY,	SEND | ONLY,			0),	\
-	ROW(svc, SEND_ONLY_IMM,	SEND | ONLY | IMM,		IMM_LEN), \
-	ROW(svc, WRITE_FIRST,	WRITE_MSG | FIRST | RETH,	RETH_LEN), \
-	ROW(svc, WRITE_MIDDLE,	WRITE_MSG,			0),	\
-	ROW(svc, WRITE_LAST,	WRITE_MSG | LAST,		0),	\
-	ROW(svc, WRITE_LAST_IMM, WRITE_MSG | LAST | IMM,	IMM_LEN), \
-	ROW(svc, WRITE_ONLY,	WRITE_MSG | ONLY | RETH,	RETH_LEN), \
-	ROW(svc, WRITE_ONLY_IMM, WRITE_MSG | ONLY | RETH | IMM,	RETH_LEN + IMM_LEN)
+/*
+ * What UC has, all connected services have.  XRC has one header more in its requests:
+ * @xrc, of @more bytes.
+ */
+#define CONNECTED_ROWS(svc, xrc, more)						\
+	ROW(svc, SEND_FIRST, SEND | FIRST | (xrc), (more)), \
+	ROW(svc, SEND_MIDDLE, SEND | (xrc), (more)), \
+	ROW(svc, SEND_LAST, SEND | LAST | (xrc), (more)), \
+	ROW(svc, SEND_LAST_IMM, SEND | LAST | IMM | (xrc), IMM_LEN + (more)), \
+	ROW(svc, SEND_ONLY, SEND | ONLY | (xrc), (more)), \
+	ROW(svc, SEND_ONLY_IMM, SEND | ONLY | IMM | (xrc), IMM_LEN + (more)), \
+	ROW(svc, WRITE_FIRST, WRITE_MSG | FIRST | RETH | (xrc), RETH_LEN + (more)), \
+	ROW(svc, WRITE_MIDDLE, WRITE_MSG | (xrc), (more)), \
+	ROW(svc, WRITE_LAST, WRITE_MSG | LAST | (xrc), (more)), \
+	ROW(svc, WRITE_LAST_IMM, WRITE_MSG | LAST | IMM | (xrc), IMM_LEN + (more)), \
+	ROW(svc, WRITE_ONLY, WRITE_MSG | ONLY | RETH | (xrc), RETH_LEN + (more)), \
+	ROW(svc, WRITE_ONLY_IMM, WRITE_MSG | ONLY | RETH | IMM | (xrc), RETH_LEN + IMM_LEN + (more))
 
-#define RELIABLE_ROWS(svc)						\
-	CONNECTED_ROWS(svc),						\
-	ROW(svc, SEND_LAST_INV,	SEND | LAST | INV,		INV_LEN), \
-	ROW(svc, SEND_ONLY_INV,	SEND | ONLY | INV,		INV_LEN), \
-	ROW(svc, READ_REQUEST,	REQ | ROVE_OPF_READ | ONLY | RETH, RETH_LEN), \
+#define RELIABLE_ROWS(svc, xrc, more)						\
+	CONNECTED_ROWS(svc, xrc, more),						\
+	ROW(svc, SEND_LAST_INV, SEND | LAST | INV | (xrc), INV_LEN + (more)), \
+	ROW(svc, SEND_ONLY_INV, SEND | ONLY | INV | (xrc), INV_LEN + (more)), \
+	ROW(svc, READ_REQUEST, REQ | ROVE_OPF_READ | ONLY | RETH | (xrc), RETH_LEN + (more)), \
 	ROW(svc, READ_RESP_FIRST, READ_RSP | FIRST | AETH,	AETH_LEN), \
 	ROW(svc, READ_RESP_MIDDLE, READ_RSP,			0),	\
 	ROW(svc, READ_RESP_LAST, READ_RSP | LAST | AETH,	AETH_LEN), \
@@ -58,12 +62,13 @@
 	ROW(svc, ACKNOWLEDGE,	RSP | ONLY | AETH,		AETH_LEN), \
 	ROW(svc, ATOMIC_ACK,	RSP | ONLY | ROVE_OPF_ATOMIC | AETH |	\
 				ROVE_OPF_ATOMICACK, AETH_LEN + ATOMICACK_LEN), \
-	ROW(svc, COMPARE_SWAP,	ATOMIC,				ATOMICETH_LEN), \
-	ROW(svc, FETCH_ADD,	ATOMIC,				ATOMICETH_LEN)
+	ROW(svc, COMPARE_SWAP, ATOMIC | (xrc), ATOMICETH_LEN + (more)), \
+	ROW(svc, FETCH_ADD, ATOMIC | (xrc), ATOMICETH_LEN + (more))
 
 const struct rove_opcode_info rove_opcodes[256] = {
-	RELIABLE_ROWS(RC),
-	CONNECTED_ROWS(UC),
+	RELIABLE_ROWS(RC, 0, 0),
+	CONNECTED_ROWS(UC, 0, 0),
+	RELIABLE_ROWS(XRC, ROVE_OPF_XRCETH, XRCETH_LEN),
 	ROW(UD, SEND_ONLY,	SEND | ONLY | DETH,		DETH_LEN),
 	ROW(UD, SEND_ONLY_IMM,	SEND | ONLY | DETH | IMM,	DETH_LEN + IMM_LEN),
 	ROW(RC, ATOMIC_WRITE,	REQ | ROVE_OPF_ATOMIC | RETH | ROVE_OPF_PAYLOAD | ONLY,

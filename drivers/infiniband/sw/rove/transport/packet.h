@@ -52,6 +52,7 @@ struct rove_origin {
  * @atomic_orig: AtomicAckETH: value before the operation
  * @imm: ImmDt, as on the wire
  * @inv_rkey: IETH
+ * @srqn: XRCETH: number of an SRQ
  * @qkey: DETH
  * @src_qpn: DETH
  * @origin: UD: filled in by the environment before rove_tqp_rx()
@@ -77,6 +78,7 @@ struct rove_pkt {
 	u64 atomic_orig;
 	__be32 imm;
 	u32 inv_rkey;
+	u32 srqn;
 	u32 qkey;
 	u32 src_qpn;
 	const struct rove_origin *origin;

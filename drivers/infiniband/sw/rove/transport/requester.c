@@ -874,7 +874,7 @@ void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		return;
 	}
 	/* An ACK once more, unsolicited: new credits (9.7.7.2). */
-	if (pkt->opcode == ROVE_OP_ACKNOWLEDGE &&
+	if ((pkt->opcode & ~ROVE_SVC_MASK) == ROVE_OP_ACKNOWLEDGE &&
 	    (pkt->syndrome & ROVE_AETH_KIND) == ROVE_AETH_ACK &&
 	    pkt->psn == psn_add(req->psn_una, -1)) {
 		rx_credits(req, pkt);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * responder.c - the receiving half of an RC or UC QP (IBTA vol. 1, 9.7.4, 9.7.5.1,
+ * responder.c - the receiving half of an RC, XRC or UC QP (IBTA vol. 1, 9.7.4, 9.7.5.1,
  * 9.7.8; 9.8.2)
  *
  * A request packet is executed when its turn comes, then answered: SENDs and
@@ -187,7 +187,7 @@ static bool need_rwqe(struct rove_tqp *t)
 static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
-	u16 flags = pkt->op->flags;
+	u32 flags = pkt->op->flags;
 	int ret = 0;
 
 	if (!need_rwqe(t))
@@ -229,7 +229,7 @@ static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
 static bool rx_write(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
-	u16 flags = pkt->op->flags;
+	u32 flags = pkt->op->flags;
 	bool first = flags & ROVE_OPF_FIRST;
 	u64 va = first ? pkt->va : resp->va;
 	u32 rkey = first ? pkt->rkey : resp->rkey;
@@ -339,6 +339,8 @@ static bool rx_read(struct rove_tqp *t, const struct rove_pkt *pkt)
 		refuse_access(t);
 		return false;
 	}
+	if (t->service == ROVE_SVC_XRC)
+		res.srqn = pkt->srqn;
 	rove_env_count(t, ROVE_CNT_RDMA_READ_RX);
 	remember(resp, &res);
 	reply(t, &res, false);
@@ -364,7 +366,8 @@ static bool rx_atomic(struct rove_tqp *t, const struct rove_pkt *pkt)
 	}
 	if (t->access & ROVE_ACCESS_REMOTE_ATOMIC)
 		ret = rove_env_atomic(t, pkt->rkey, pkt->va,
-				      pkt->opcode == ROVE_OP_COMPARE_SWAP,
+				      (pkt->opcode & ~ROVE_SVC_MASK) ==
+				      ROVE_OP_COMPARE_SWAP,
 				      pkt->compare, pkt->swap_add,
 				      &res.atomic_orig);
 	if (ret == -EAGAIN) {
@@ -503,7 +506,7 @@ static void rx_duplicate(struct rove_tqp *t, const struct rove_pkt *pkt)
 static bool in_sequence(const struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	const struct rove_responder *resp = &t->resp;
-	u16 flags = pkt->op->flags;
+	u32 flags = pkt->op->flags;
 
 	if (resp->in_msg) {
 		if (flags & ROVE_OPF_FIRST ||
@@ -522,7 +525,7 @@ static bool in_sequence(const struct rove_tqp *t, const struct rove_pkt *pkt)
 
 static bool execute(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
-	u16 flags = pkt->op->flags;
+	u32 flags = pkt->op->flags;
 
 	if (!in_sequence(t, pkt)) {
 		refuse_invalid(t);
@@ -551,7 +554,7 @@ static void established(struct rove_tqp *t)
 static void take(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
-	u16 flags = pkt->op->flags;
+	u32 flags = pkt->op->flags;
 
 	resp->in_msg = !(flags & ROVE_OPF_LAST);
 	resp->msg_write = flags & ROVE_OPF_WRITE;
@@ -592,10 +595,27 @@ void rove_uc_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 	}
 }
 
+/*
+ * XRC: the SRQ that the packet names must be there, and be that of the message under
+ * way.  Its protection domain is the one that counts, for RDMA too (A14).
+ */
+static bool choose_srq(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	struct rove_responder *resp = &t->resp;
+
+	if ((resp->in_msg && pkt->srqn != resp->srqn) ||
+	    rove_env_srq(t, pkt->srqn)) {
+		refuse_invalid(t);
+		return false;
+	}
+	resp->srqn = pkt->srqn;
+	return true;
+}
+
 void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
-	u16 flags = pkt->op->flags;
+	u32 flags = pkt->op->flags;
 	s32 ahead;
 
 	if (t->state < ROVE_TQP_RTR || t->state == ROVE_TQP_ERR ||
@@ -617,6 +637,8 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 		return;
 	}
 	established(t);
+	if (unlikely(t->service == ROVE_SVC_XRC) && !choose_srq(t, pkt))
+		return;
 	if (!execute(t, pkt))
 		return;
 
@@ -652,6 +674,10 @@ static int send_reply(struct rove_tqp *t, struct rove_reply *r)
 
 	b.last = r->sent + b.npkts == r->res.npkts;
 	b.length = b.last ? r->res.length - b.offset : b.npkts * t->mtu;
+	if (unlikely(t->service == ROVE_SVC_XRC) &&
+	    b.kind == ROVE_BURST_READ_RESPONSE &&
+	    rove_env_srq_domain(t, r->res.srqn))
+		return -EFAULT;
 	ret = rove_env_emit(t, &b);
 	if (ret)
 		return ret;

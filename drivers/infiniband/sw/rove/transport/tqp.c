@@ -93,7 +93,7 @@ void rove_tqp_error(struct rove_tqp *t)
 	t->state = ROVE_TQP_ERR;
 	rove_env_state_changed(t);
 	rove_tqp_flush(t);
-	if (t->srq)
+	if (t->srq && t->service != ROVE_SVC_XRC)
 		rove_env_event(t, ROVE_EVENT_LAST_WQE);
 }
 
@@ -123,21 +123,29 @@ bool rove_tqp_waits(const struct rove_tqp *t)
 }
 
 /* Not RC, or not for this service. */
-static noinline void rx_other(struct rove_tqp *t, const struct rove_pkt *pkt)
+static noinline void rx_other(struct rove_tqp *t, const struct rove_pkt *pkt,
+			      u64 now)
 {
 	if ((pkt->opcode & ROVE_SVC_MASK) != t->service)
 		rove_env_count(t, ROVE_CNT_RX_BAD_SERVICE);
 	else if (t->service == ROVE_SVC_UD)
 		rove_ud_rx(t, pkt);
-	else
+	else if (t->service == ROVE_SVC_UC)
 		rove_uc_rx(t, pkt);
+	else if (!(pkt->op->flags & ROVE_OPF_REQUEST) && !t->target)
+		rove_req_rx(t, pkt, now);
+	else if (pkt->op->flags & ROVE_OPF_REQUEST && t->target)
+		rove_resp_rx(t, pkt);
+	else
+		rove_env_count(t, ROVE_CNT_RX_BAD_SERVICE);
+	rearm(t);
 }
 
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
 	BUILD_BUG_ON(ROVE_SVC_RC);
 	if (unlikely((pkt->opcode & ROVE_SVC_MASK) | t->service)) {
-		rx_other(t, pkt);
+		rx_other(t, pkt, now);
 		return;
 	}
 	if (pkt->op->flags & ROVE_OPF_REQUEST)

@@ -164,6 +164,7 @@ struct rove_rwqe {
  * @rkey: READ: its key
  * @length: READ: bytes
  * @msn: message sequence number after it
+ * @srqn: XRC: the SRQ whose protection domain it is answered from
  * @atomic_orig: atomic: value before it, kept for duplicates
  */
 struct rove_resource {
@@ -174,6 +175,7 @@ struct rove_resource {
 	u32 rkey;
 	u32 length;
 	u32 msn;
+	u32 srqn;
 	u64 atomic_orig;
 };
 
@@ -194,6 +196,7 @@ struct rove_reply {
  * struct rove_responder - the receiving half
  * @epsn: PSN expected next
  * @msn: messages completed, 24 bits
+ * @srqn: XRC: the SRQ that the message is for
  * @in_msg: a message has begun and not ended
  * @msg_write: it is an RDMA WRITE, else a SEND
  * @have_rwqe: @rwqe holds the receive work request in use
@@ -222,6 +225,7 @@ struct rove_reply {
 struct rove_responder {
 	u32 epsn;
 	u32 msn;
+	u32 srqn;
 	bool in_msg;
 	bool msg_write;
 	bool have_rwqe;
@@ -265,6 +269,7 @@ struct rove_responder {
  * @max_sge_send: most SGEs of a send work request
  * @max_sge_recv: most SGEs of a receive work request
  * @max_inline: most inline bytes
+ * @target: XRC: it receives requests, else it sends them
  * @srq: receive work requests come from a queue that other QPs use, too
  * @sq_sig_all: every send completes with an entry
  * @timer: deadline last given to rove_env_arm_timer()
@@ -287,6 +292,7 @@ struct rove_tqp {
 	u32 max_sge_send;
 	u32 max_sge_recv;
 	u32 max_inline;
+	bool target;
 	bool srq;
 	bool sq_sig_all;
 	u64 timer;
@@ -303,7 +309,7 @@ static inline struct rove_swqe *rove_swqe(const struct rove_requester *req, u32 
 /**
  * rove_tqp_reset() - the state of a new QP, or of one back in RESET
  * @t: the QP.  The buffers req.ring, resp.rwqe.sge, resp.res and resp.replies
- *	with their sizes, the limits max_*, @qpn, @service, @srq and @sq_sig_all stay as
+ *	with their sizes, the limits max_*, @qpn, @service, @target, @srq and @sq_sig_all stay as
  *	the environment has set them; all else is cleared.
  *
  * The environment resets its queues' indices itself.

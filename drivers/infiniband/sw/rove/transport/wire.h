@@ -25,8 +25,8 @@
 /* Room that a received datagram leaves for its network header. */
 #define ROVE_GRH_LEN		40
 
-/* Longest BTH plus extended headers: BTH + AtomicETH, 12 + 28. */
-#define ROVE_MAX_HDR		40
+/* Longest BTH plus extended headers: BTH + XRCETH + AtomicETH, 12 + 4 + 28. */
+#define ROVE_MAX_HDR		44
 
 /* The transport service is the top three bits of the opcode. */
 enum rove_service {
@@ -90,6 +90,7 @@ enum rove_opcode_flags {
 	ROVE_OPF_INV		= 1 << 13,
 	ROVE_OPF_PAYLOAD	= 1 << 14,	/* may carry payload */
 	ROVE_OPF_DETH		= 1 << 15,
+	ROVE_OPF_XRCETH		= 1 << 16,
 };
 
 /**
@@ -98,7 +99,7 @@ enum rove_opcode_flags {
  * @hdr_len: bytes of BTH and extended headers
  */
 struct rove_opcode_info {
-	u16 flags;
+	u32 flags;
 	u8 hdr_len;
 };
 
@@ -119,6 +120,10 @@ struct rove_bth {
 #define ROVE_BTH_PAD_MASK	0x30
 #define ROVE_BTH_TVER_MASK	0x0f
 #define ROVE_BTH_ACKREQ		0x80000000U
+
+struct rove_xrceth {		/* XRC extended transport header (annex A14) */
+	__be32 srqn;		/* 8 reserved bits, SRQ number */
+} __packed;
 
 struct rove_reth {		/* RDMA extended transport header (9.3.3) */
 	__be64 va;
