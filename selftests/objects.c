@@ -256,7 +256,6 @@ static void t_mr_refused(void)
 	FAILS(ibv_reg_mr(a.pd, (void *)0x1000, 4096, RW), EFAULT);
 	CHECK(!ibv_reg_mr(a.pd, buf, 1ul << 50, RW));
 	CHECK(!ibv_reg_mr(a.pd, (void *)~4095ul, 8192, RW));
-	CHECK(!ibv_reg_mr(a.pd, buf, 4096, RW | IBV_ACCESS_ON_DEMAND));
 	CHECK(!ibv_reg_mr(a.pd, ro, 4096, RW));
 	mr = ibv_reg_mr(a.pd, ro, 4096, IBV_ACCESS_REMOTE_READ);
 	CHECK(mr && !ibv_dereg_mr(mr));

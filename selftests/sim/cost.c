@@ -159,6 +159,16 @@ int rove_env_dest(struct rove_tqp *t, u32 ah)
 	return -1;
 }
 
+int rove_env_srq(struct rove_tqp *t, u32 srqn)
+{
+	return -EINVAL;
+}
+
+int rove_env_srq_domain(struct rove_tqp *t, u32 srqn)
+{
+	return -EINVAL;
+}
+
 u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
 {
 	return crc;

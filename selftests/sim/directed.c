@@ -1242,7 +1242,7 @@ static void xrc_packets(void)
 	post_recv(1000);
 	inject_xrc(ROVE_OP_SEND_FIRST, 100, SIM_SRQN | 0xff000000, 256);
 	CHECK(b->t.resp.in_msg, "reserved bits count");
-	inject_xrc(ROVE_OP_SEND_LAST, 101, SIM_SRQN - 1, 4);
+	inject_xrc(ROVE_OP_SEND_LAST, 101, SIM_SRQN2, 4);
 	CHECK(recvs == 1 && recv_log[0].status == ROVE_WC_REM_INV_REQ_ERR &&
 	      b->t.state == ROVE_TQP_ERR, "%u receives, state %d", recvs,
 	      b->t.state);

@@ -523,7 +523,7 @@ int rove_env_atomic_write(struct rove_tqp *t, u32 rkey, u64 va,
 
 int rove_env_srq(struct rove_tqp *t, u32 srqn)
 {
-	return srqn == SIM_SRQN ? 0 : -EINVAL;
+	return srqn == SIM_SRQN || srqn == SIM_SRQN2 ? 0 : -EINVAL;
 }
 
 int rove_env_srq_domain(struct rove_tqp *t, u32 srqn)

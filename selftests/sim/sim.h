@@ -37,7 +37,9 @@
 #include "train.h"
 
 #define MAX_QPS		16
-#define SIM_SRQN	0xabcdef	/* the only SRQ that has a number */
+/* the SRQs that have a number */
+#define SIM_SRQN	0xabcdef
+#define SIM_SRQN2	0xabcdf0
 #define MAX_SGE		8
 #define MAX_INLINE	256
 #define WRS		1024	/* work requests that the model remembers */

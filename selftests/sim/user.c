@@ -491,11 +491,11 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		wr->expect = S(REM_INV_REQ_ERR);
 		break;
 	case BAD_OPCODE:
-		wqe->opcode = between(10, 255);
+		i = between(10, 255);
 		/* a kernel consumer's, and one that could be right */
-		if (wqe->opcode == ROVE_WR_REG_MR ||
-		    wqe->opcode == ROVE_WR_ATOMIC_WRITE)
+		if (i == ROVE_WR_REG_MR || i == ROVE_WR_ATOMIC_WRITE)
 			return;
+		wqe->opcode = i;
 		wr->expect = S(LOC_QP_OP_ERR);
 		break;
 	case BAD_NUM_SGE:
