@@ -469,6 +469,7 @@ static void resize_busy(void)
 {
 	volatile bool stop = false;
 	uint32_t slot = 0, got = 0, sent = 0;
+	bool there[SLOTS] = {};
 	struct ibv_wc wc;
 	pthread_t th;
 	int i, n;
@@ -479,20 +480,33 @@ static void resize_busy(void)
 		pair(i, srq, 7);
 	pthread_create(&th, NULL, resizer, (void *)&stop);
 	for (n = 0; n < 4000 && good; ) {
-		while (slot - got < 32 && !post_in(srq, slot % SLOTS, a.mr))
-			slot++;
+		while (slot - got < 32 && !there[slot % SLOTS] &&
+		       !post_in(srq, slot % SLOTS, a.mr))
+			there[slot++ % SLOTS] = true;
 		for (; sent - n < 16 && sent < 4000; sent++)
 			if (post_send(sent % QPS, sent % 64))
 				good = false;
-		if (ibv_poll_cq(b.cq, 1, &wc) == 1 && wc.status)
+		if (ibv_poll_cq(b.cq, 1, &wc) == 1 && wc.status) {
+			printf("# send %d: status %u\n", n, wc.status);
 			good = false;
-		if (!poll_one(&a, &wc, WAIT_MS) || wc.status) {
+		}
+		if (!poll_one(&a, &wc, WAIT_MS)) {
+			printf("# receive %d of %u sent, %u posted: none\n", n, sent, slot);
 			good = false;
 			break;
 		}
-		/* None is lost, none comes twice: they are taken in order. */
-		if (wc.wr_id != got++ % SLOTS)
+		/*
+		 * None is lost, none comes twice.  They are taken in order, but
+		 * what one QP has taken may be complete before another's.
+		 */
+		if (wc.status || wc.wr_id >= SLOTS || !there[wc.wr_id]) {
+			printf("# receive %d: status %u, slot %llu\n", n, wc.status,
+			       (unsigned long long)wc.wr_id);
 			good = false;
+			break;
+		}
+		there[wc.wr_id] = false;
+		got++;
 		n++;
 	}
 	stop = true;
