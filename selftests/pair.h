@@ -7,15 +7,13 @@
 #ifndef PAIR_H
 #define PAIR_H
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
+#include "points.h"
 
 #define DEPTH	64
 #define KB	1024ul
@@ -33,34 +31,10 @@ struct end {
 };
 
 static struct end a, b;
-static int count, failed;
-static bool good;
-
-#define CHECK(x) do {							\
-	if (!(x)) {							\
-		printf("# line %d: not so: %s (errno %d)\n", __LINE__, #x, errno); \
-		good = false;						\
-		return;							\
-	}								\
-} while (0)
-
-static void die(const char *what)
-{
-	printf("Bail out! %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 static inline void end_open(struct end *e, const char *name, const char *gid)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			e->ctx = ibv_open_device(list[i]);
-	if (!e->ctx)
-		die(name);
-	ibv_free_device_list(list);
+	e->ctx = open_device(name);
 	e->gid_index = atoi(gid);
 	if (ibv_query_gid(e->ctx, 1, e->gid_index, &e->gid))
 		die("query_gid");
@@ -150,10 +124,7 @@ static inline void run(const char *name, void (*fn)(void))
 	pair_open();
 	fn();
 	pair_close();
-	if (!good)
-		failed++;
-	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
-	fflush(stdout);
+	point(name);
 }
 
 /* The next completion's status, or -1 when none comes. */

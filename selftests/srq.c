@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "points.h"
 #include "rove.h"
 
 #define QPS	4
@@ -40,35 +41,12 @@ struct end {
 
 static struct end a, b;
 static struct ibv_srq *srq;
-static int count, failed;
-static bool good;
-
-#define CHECK(x) do {							\
-	if (!(x)) {							\
-		printf("# line %d: not so: %s (errno %d)\n", __LINE__, #x, errno); \
-		good = false;						\
-		return;							\
-	}								\
-} while (0)
-
-static void die(const char *what)
-{
-	printf("Bail out! %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 /* ---- a network of QPs ---- */
 
 static void open_end(struct end *e, const char *name, const char *gid)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			e->ctx = ibv_open_device(list[i]);
-	if (!e->ctx)
-		die(name);
+	e->ctx = open_device(name);
 	fcntl(e->ctx->async_fd, F_SETFL, O_NONBLOCK);
 	e->gid_index = atoi(gid);
 	if (ibv_query_gid(e->ctx, 1, e->gid_index, &e->gid))
@@ -188,9 +166,7 @@ static void run(const char *name, void (*fn)(void))
 	good = true;
 	fn();
 	clear();
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
-	fflush(stdout);
+	point(name);
 }
 
 /* ---- traffic and events ---- */
@@ -664,7 +640,6 @@ static struct rove_ring *ring_of(struct ibv_srq *s)
 {
 	return &to_rove_srq(s)->rq.ring;
 }
-
 
 /* An impossible index ends the queue and who takes from it, nobody else. */
 static void bad_index(void)

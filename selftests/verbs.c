@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
+#include "points.h"
 
 #define DEPTH	256
 
@@ -34,42 +34,16 @@ struct end {
 };
 
 static struct end a, b;
-static int count, failed;
-static bool good;
-
-#define CHECK(x) do {							\
-	if (!(x)) {							\
-		printf("# line %d: not so: %s (errno %d)\n", __LINE__, #x, errno); \
-		good = false;						\
-		return;							\
-	}								\
-} while (0)
-/* @x yields NULL and @err */
-#define FAILS(x, err) do {						\
-	errno = 0;							\
-	CHECK(!(x));							\
-	CHECK(errno == (err));						\
-} while (0)
 
 static void run(const char *name, void (*fn)(void))
 {
 	good = true;
 	fn();
-	if (!good)
-		failed++;
-	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
-	fflush(stdout);
-}
-
-static void die(const char *what)
-{
-	printf("Bail out! %s: %s\n", what, strerror(errno));
-	exit(1);
+	point(name);
 }
 
 static void open_end(struct end *e, const char *name, const char *gid)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr init = {
 		.cap = { DEPTH, DEPTH, 2, 2, 64 },
 		.qp_type = IBV_QPT_RC,
@@ -80,13 +54,8 @@ static void open_end(struct end *e, const char *name, const char *gid)
 		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
 	};
-	int i;
 
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			e->ctx = ibv_open_device(list[i]);
-	if (!e->ctx)
-		die(name);
+	e->ctx = open_device(name);
 	e->gid_index = atoi(gid);
 	if (ibv_query_gid(e->ctx, 1, e->gid_index, &e->gid))
 		die("query_gid");

@@ -8,14 +8,5 @@
 topo_pair 4200 && links || bail "two links"
 [[ -x $bin/verbs ]] || bail "make -C selftests"
 
-"$bin/verbs" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" > "$tmp/verbs"
-while IFS= read -r line; do
-	case $line in
-	"ok "*) ok "${line#ok * - }" ;;
-	"not ok "*) not_ok "${line#not ok * - }" ;;
-	"1.."*) ended=1 ;;
-	*) echo "$line" ;;
-	esac
-done < "$tmp/verbs"
-[[ ${ended:-} ]] || not_ok "verbs runs to its end"
+c_points verbs "$bin/verbs" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"
 done_testing

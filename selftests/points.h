@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * points.h - for test programs: test points that print TAP, and the device under
+ * test.  lib.sh's c_points takes over what they print.
+ */
+#ifndef POINTS_H
+#define POINTS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+static int count, failed;
+static bool good;
+
+/* Ends a test that does not hold. */
+#define CHECK(x) do {							\
+	if (!(x)) {							\
+		printf("# line %d: not so: %s (errno %d)\n", __LINE__, #x, errno); \
+		good = false;						\
+		return;							\
+	}								\
+} while (0)
+/* @x yields NULL and @err */
+#define FAILS(x, err) do {						\
+	errno = 0;							\
+	CHECK(!(x));							\
+	CHECK(errno == (err));						\
+} while (0)
+
+/* What has become of the test that began with @good set. */
+static inline void point(const char *name)
+{
+	if (!good)
+		failed++;
+	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
+	fflush(stdout);
+}
+
+static inline void die(const char *what)
+{
+	printf("Bail out! %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static inline struct ibv_context *open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = NULL;
+	int i;
+
+	for (i = 0; list && list[i] && !ctx; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			ctx = ibv_open_device(list[i]);
+	if (!ctx)
+		die(name);
+	ibv_free_device_list(list);
+	return ctx;
+}
+
+#endif /* POINTS_H */
