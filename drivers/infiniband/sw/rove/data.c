@@ -261,12 +261,11 @@ int rove_env_scatter(struct rove_tqp *t, const struct rove_sge *sge,
 	return ret;
 }
 
-int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
-		    u64 compare, u64 swap_add, u64 *orig)
+/* Eight bytes at @va that the peer may access at once, in *@word. */
+static int find_word(struct rove_qp *qp, u32 rkey, u64 va, int access,
+		     u64 **word)
 {
-	struct rove_qp *qp = tqp_to_rqp(t);
-	struct rove_region *r = hold(qp, rkey, va, sizeof(u64),
-				     IB_ACCESS_REMOTE_ATOMIC);
+	struct rove_region *r = hold(qp, rkey, va, sizeof(u64), access);
 	u32 len = sizeof(u64);
 	u64 *addr;
 
@@ -281,6 +280,19 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 	 */
 	if (len != sizeof(u64) || !IS_ALIGNED((uintptr_t)addr, sizeof(u64)))
 		return -EFAULT;
+	*word = addr;
+	return 0;
+}
+
+int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
+		    u64 compare, u64 swap_add, u64 *orig)
+{
+	u64 *addr;
+	int ret = find_word(tqp_to_rqp(t), rkey, va, IB_ACCESS_REMOTE_ATOMIC,
+			    &addr);
+
+	if (ret)
+		return ret;
 	if (cmp_swap)
 		*orig = cmpxchg64(addr, compare, swap_add);
 	else
@@ -291,20 +303,14 @@ int rove_env_atomic(struct rove_tqp *t, u32 rkey, u64 va, bool cmp_swap,
 int rove_env_atomic_write(struct rove_tqp *t, u32 rkey, u64 va,
 			  const struct rove_pkt *pkt)
 {
-	struct rove_qp *qp = tqp_to_rqp(t);
-	struct rove_region *r = hold(qp, rkey, va, sizeof(u64),
-				     IB_ACCESS_REMOTE_WRITE);
 	const struct rove_payload *pl = pkt->buf;
-	u32 i, n = 0, len = sizeof(u64);
 	u64 *addr, value = 0;
+	u32 i, len, n = 0;
+	int ret = find_word(tqp_to_rqp(t), rkey, va, IB_ACCESS_REMOTE_WRITE,
+			    &addr);
 
-	if (!r)
-		return -EFAULT;
-	addr = rove_region_addr(r, va, &len, true);
-	if (unlikely(!addr))
-		return missing(qp, va, sizeof(u64), true, true);
-	if (len != sizeof(u64) || !IS_ALIGNED((uintptr_t)addr, sizeof(u64)))
-		return -EFAULT;
+	if (ret)
+		return ret;
 	for (i = 0; i < pl->n && n < sizeof(value); i++) {
 		len = min_t(size_t, pl->piece[i].iov_len, sizeof(value) - n);
 		memcpy((u8 *)&value + n, pl->piece[i].iov_base, len);

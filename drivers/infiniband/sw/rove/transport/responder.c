@@ -153,6 +153,15 @@ static void refuse_for_now(struct rove_tqp *t)
 	owe_nak(t, ROVE_AETH_RNR_NAK | code);
 }
 
+/* The memory that the peer named could not be written to: yet, or at all. */
+static void refuse_memory(struct rove_tqp *t, int err)
+{
+	if (err == -EAGAIN)
+		refuse_for_now(t);
+	else
+		refuse_access(t);
+}
+
 /*
  * Have a receive work request in hand.  False: there is none (the peer is
  * told to come back) or the queue is broken.
@@ -257,12 +266,8 @@ static bool rx_write(struct rove_tqp *t, const struct rove_pkt *pkt)
 		return false;
 	if (pkt->payload_len)
 		ret = rove_env_write(t, rkey, va, pkt);
-	if (ret == -EAGAIN) {
-		refuse_for_now(t);
-		return false;
-	}
 	if (ret) {
-		refuse_access(t);
+		refuse_memory(t, ret);
 		return false;
 	}
 	if (first) {
@@ -370,12 +375,8 @@ static bool rx_atomic(struct rove_tqp *t, const struct rove_pkt *pkt)
 				      ROVE_OP_COMPARE_SWAP,
 				      pkt->compare, pkt->swap_add,
 				      &res.atomic_orig);
-	if (ret == -EAGAIN) {
-		refuse_for_now(t);
-		return false;
-	}
 	if (ret) {
-		refuse_access(t);
+		refuse_memory(t, ret);
 		return false;
 	}
 	rove_env_count(t, ROVE_CNT_RDMA_ATOMIC_RX);
@@ -403,12 +404,8 @@ static bool rx_atomic_write(struct rove_tqp *t, const struct rove_pkt *pkt)
 	}
 	if (t->access & ROVE_ACCESS_REMOTE_WRITE)
 		ret = rove_env_atomic_write(t, pkt->rkey, pkt->va, pkt);
-	if (ret == -EAGAIN) {
-		refuse_for_now(t);
-		return false;
-	}
 	if (ret) {
-		refuse_access(t);
+		refuse_memory(t, ret);
 		return false;
 	}
 	rove_env_count(t, ROVE_CNT_RDMA_ATOMIC_RX);
