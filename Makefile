@@ -6,7 +6,7 @@
 #	make install [DESTDIR=] [KVER= | KDIR=]
 #	make demo		two links in a VM, ib_write_bw and ib_write_lat
 #	make check		all tests on 6.12, a core set on 6.1, the simulator
-#	make check-all		all tests on all kernels
+#	make check-all		all tests and the deep ones on both kernels
 #	make bench		rove beside rdma_rxe and TCP: in a VM, and natively
 #	make grow		how cost grows with QPs, processes, MRs, CPUs, sizes; memory
 #	make sim		the simulator alone: no VM, no root
