@@ -80,6 +80,22 @@ static inline void rove_name_by_user(struct ib_device *ibdev)
 }
 #endif
 
+/*
+ * Since 6.14 ib_core tells consumers of the port's state by itself, unless a bond is
+ * involved; link.c does it always.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+static inline void rove_port_event_told(struct ib_device *ibdev,
+					struct net_device *ndev,
+					unsigned long event)
+{
+}
+
+#define ROVE_REPORT_PORT_EVENT	.report_port_event = rove_port_event_told,
+#else
+#define ROVE_REPORT_PORT_EVENT
+#endif
+
 /* vm_flags became read-only in 6.3. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 static inline void rove_vm_flags_mod(struct vm_area_struct *vma,

@@ -327,6 +327,7 @@ static const struct ib_device_ops rove_device_ops = {
 	.query_pkey = rove_query_pkey,
 	.get_port_immutable = rove_get_port_immutable,
 	.get_link_layer = rove_get_link_layer,
+	ROVE_REPORT_PORT_EVENT
 	.alloc_hw_port_stats = rove_alloc_hw_port_stats,
 	.get_hw_stats = rove_get_hw_stats,
 	ROVE_COUNTER_OBJECT
