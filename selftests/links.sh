@@ -42,10 +42,21 @@ vlan_refused() {
 	ip link del base0
 	return $rc
 }
-tun_refused() {
-	ip tuntap add tun7 mode tun && refused rdma link add rove0 type rove netdev tun7 && says "tun7 is not an Ethernet"
+on_tun() {	# ib_core does not tell of its addresses
+	ip tuntap add tun7 mode tun && ip link set tun7 up && ip addr add 10.99.6.1/24 dev tun7 &&
+	rdma link add rove0 type rove netdev tun7 && says "tun7 has no Ethernet address" && wait_for 10 gid_index rove0 10.99.6.1 &&
+	ip addr add 10.99.6.2/24 dev tun7 && wait_for 10 gid_index rove0 10.99.6.2 &&
+	{ [[ ! -e /proc/net/if_inet6 ]] || { ip addr add fd99:6::1/64 dev tun7 && wait_for 10 gid_index rove0 fd99:6::1; }; } &&
+	ip link del tun7 && wait_for 10 no_links
 	local rc=$?
-	ip link del tun7
+	ip link del tun7 2>/dev/null
+	return $rc
+}
+other_refused() {
+	ip link add nl7 type nlmon || return 4
+	refused rdma link add rove0 type rove netdev nl7 && says "nl7 is not an Ethernet"
+	local rc=$?
+	ip link del nl7
 	return $rc
 }
 lo_refused() { refused rdma link add rove0 type rove netdev lo && says "lo: "; }
@@ -58,7 +69,8 @@ for kind in macvlan; do modprobe -q $kind; t "a link on a $kind" on_child $kind;
 modprobe -q tun
 t "a link on a tap" on_tap
 t "a link on a VLAN is refused, and the log names the parent" vlan_refused
-t "a link on a tun is refused" tun_refused
+t "a link on a tun, and addresses that come later" on_tun
+t "a link on what carries no IP is refused" other_refused
 t "a link on the loopback is refused" lo_refused
 
 # --- names, twice, loops -------------------------------------------------------

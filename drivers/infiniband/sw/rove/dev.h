@@ -12,6 +12,7 @@
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/rhashtable.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include "stats.h"
@@ -27,6 +28,8 @@ struct rove_net;
  * @linked: @node is in that table; set by rove_net_add()
  * @ndev_gone: NETDEV_UNREGISTER was seen; under RTNL
  * @port_active: state of the port last reported by an event; under RTNL
+ * @rescan: has ib_core look for new addresses; holds a reference on @ibdev while it
+ *	is queued; link.c
  * @qps: every QP by number; RCU lookup; qp.c
  * @regions: what keys stand for, by key >> 8; RCU lookup; region.c
  * @ahs: every address handle by number; RCU lookup; av.c
@@ -58,6 +61,7 @@ struct rove_dev {
 	bool linked;
 	bool ndev_gone;
 	bool port_active;
+	struct work_struct rescan;
 	struct rhashtable qps;
 	struct rhashtable regions;
 	struct xarray ahs;

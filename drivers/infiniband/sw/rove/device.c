@@ -3,7 +3,9 @@
  * device.c - a link as ib_core sees it: the table of operations, and the small
  * ones among them
  */
+#include <linux/etherdevice.h>
 #include <linux/ethtool.h>
+#include <linux/if_arp.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
@@ -18,6 +20,7 @@
 #include "cq.h"
 #include "dm.h"
 #include "fastreg.h"
+#include "link.h"
 #include "mcast.h"
 #include "mr.h"
 #include "mw.h"
@@ -279,6 +282,8 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 {
 	struct rove_dev *rdev = to_rdev(ibdev);
 
+	/* It has put its reference, but may not have returned. */
+	cancel_work_sync(&rdev->rescan);
 	rove_net_del(rdev);
 	rove_region_table_destroy(rdev);
 	rove_qp_table_destroy(rdev);
@@ -425,6 +430,7 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev)
 		goto err_qps;
 	rove_ah_table_init(rdev);
 	rove_xrc_table_init(rdev);
+	rove_link_dev_init(rdev);
 	xa_init_flags(&rdev->counters, XA_FLAGS_ALLOC1);
 	rdev->ndev = ndev;
 	dev_hold(ndev);
@@ -447,13 +453,18 @@ err_device:
 int rove_dev_register(struct rove_dev *rdev, const char *name)
 {
 	struct ib_device *ibdev = &rdev->ibdev;
+	u8 mac[ETH_ALEN];
 	int err;
 
 	strscpy(ibdev->node_desc, "rove", sizeof(ibdev->node_desc));
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = num_possible_cpus();
-	addrconf_addr_eui48((u8 *)&ibdev->node_guid, rdev->ndev->dev_addr);
+	if (rdev->ndev->type == ARPHRD_ETHER)
+		ether_addr_copy(mac, rdev->ndev->dev_addr);
+	else
+		eth_random_addr(mac);
+	addrconf_addr_eui48((u8 *)&ibdev->node_guid, mac);
 	/* the wake-up calls, and arming a CQ for whoever prefers a call */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |

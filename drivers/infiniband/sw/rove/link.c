@@ -15,7 +15,11 @@
 
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/if_inet6.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_netlink.h>
 #include <rdma/rove-abi.h>
@@ -37,12 +41,21 @@ static int rove_link_check(struct net_device *ndev)
 		       ndev->name);
 		return -EOPNOTSUPP;
 	}
-	if (ndev->type != ARPHRD_ETHER || ndev->addr_len != ETH_ALEN) {
-		pr_err("%s is not an Ethernet device (type %u)\n", ndev->name,
-		       ndev->type);
-		return -EOPNOTSUPP;
+	switch (ndev->type) {
+	case ARPHRD_ETHER:
+		if (ndev->addr_len == ETH_ALEN)
+			return 0;
+		break;
+	case ARPHRD_NONE:	/* tun, WireGuard */
+	case ARPHRD_TUNNEL:
+	case ARPHRD_IPGRE:
+		pr_info("%s has no Ethernet address: verbs work on it, but rdma_cm does not look there for a link\n",
+			ndev->name);
+		return 0;
 	}
-	return 0;
+	pr_err("%s is not an Ethernet device (type %u)\n", ndev->name,
+	       ndev->type);
+	return -EOPNOTSUPP;
 }
 
 static int rove_link_new(const char *name, struct net_device *ndev)
@@ -139,6 +152,67 @@ static struct notifier_block rove_link_notifier = {
 	.notifier_call = rove_link_event,
 };
 
+/*
+ * ib_core looks after the addresses of Ethernet devices.  Those of others it takes
+ * when it is asked to look at all devices anew, and keeps them as GIDs until the link
+ * goes: one whose address is gone has no route, and RTR fails with it.
+ */
+static void rove_link_rescan(struct work_struct *work)
+{
+	struct rove_dev *rdev = container_of(work, struct rove_dev, rescan);
+
+	rdma_roce_rescan_device(&rdev->ibdev);
+	ib_device_put(&rdev->ibdev);
+}
+
+/* Any context: addresses come by themselves, too. */
+static void rove_link_new_address(struct net_device *ndev)
+{
+	struct rove_dev *rdev;
+
+	if (ndev->type == ARPHRD_ETHER)
+		return;
+	rcu_read_lock();
+	rdev = rove_net_find(rove_net(dev_net(ndev)), ndev->ifindex);
+	if (rdev && ib_device_try_get(&rdev->ibdev) &&
+	    !schedule_work(&rdev->rescan))
+		ib_device_put(&rdev->ibdev);
+	rcu_read_unlock();
+}
+
+static int rove_link_inet_event(struct notifier_block *nb, unsigned long what,
+				void *info)
+{
+	const struct in_ifaddr *ifa = info;
+
+	if (what == NETDEV_UP)
+		rove_link_new_address(ifa->ifa_dev->dev);
+	return NOTIFY_DONE;
+}
+
+static int rove_link_inet6_event(struct notifier_block *nb, unsigned long what,
+				 void *info)
+{
+	const struct inet6_ifaddr *ifa = info;
+
+	if (what == NETDEV_UP)
+		rove_link_new_address(ifa->idev->dev);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block rove_link_inet_notifier = {
+	.notifier_call = rove_link_inet_event,
+};
+
+static struct notifier_block rove_link_inet6_notifier = {
+	.notifier_call = rove_link_inet6_event,
+};
+
+void rove_link_dev_init(struct rove_dev *rdev)
+{
+	INIT_WORK(&rdev->rescan, rove_link_rescan);
+}
+
 static int rove_dev_add(struct ib_device *ibdev)
 {
 	struct rove_dev *rdev;
@@ -191,6 +265,8 @@ int rove_link_init(void)
 		ib_unregister_client(&rove_client);
 		return err;
 	}
+	register_inetaddr_notifier(&rove_link_inet_notifier);
+	register_inet6addr_notifier(&rove_link_inet6_notifier);
 	rdma_link_register(&rove_link_ops);
 	return 0;
 }
@@ -201,6 +277,8 @@ void rove_link_exit(void)
 	rdma_link_unregister(&rove_link_ops);
 	/* and this for links being taken down by others */
 	ib_unregister_driver(ROVE_DRIVER_ID);
+	unregister_inet6addr_notifier(&rove_link_inet6_notifier);
+	unregister_inetaddr_notifier(&rove_link_inet_notifier);
 	unregister_netdevice_notifier(&rove_link_notifier);
 	ib_unregister_client(&rove_client);
 }

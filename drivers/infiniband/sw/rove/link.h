@@ -6,6 +6,7 @@
 #ifndef ROVE_LINK_H
 #define ROVE_LINK_H
 
+struct rove_dev;
 struct rove_net;
 
 /**
@@ -24,6 +25,12 @@ int rove_link_init(void);
  * Context: module exit; may sleep.
  */
 void rove_link_exit(void);
+
+/**
+ * rove_link_dev_init() - this part's of a new link
+ * @rdev: the link, known to nobody yet
+ */
+void rove_link_dev_init(struct rove_dev *rdev);
 
 /**
  * rove_link_unregister_all() - take all links of a dying namespace down
