@@ -34,33 +34,31 @@ static int rove_av_check(struct rove_dev *rdev, const struct rdma_ah_attr *attr)
 
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE ||
 	    rdma_ah_get_port_num(attr) != 1) {
-		ibdev_dbg(ibdev, "address vector: not RoCE, or not port 1\n");
+		rove_refuse(ibdev, "address vector: not of RoCE, or not of port 1");
 		return -EINVAL;
 	}
 	if (!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !grh->sgid_attr) {
-		ibdev_warn_ratelimited(ibdev,
-				       "address vector without a GRH: RoCE needs is_global and a source GID index\n");
+		rove_refuse(ibdev,
+			    "address vector without a GRH: RoCE needs is_global and a source GID index");
 		return -EINVAL;
 	}
 	if (grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP) {
-		ibdev_warn_ratelimited(ibdev,
-				       "source GID %d is of RoCE v1: take one of type \"RoCE v2\"\n",
-				       grh->sgid_index);
+		rove_refuse(ibdev, "source GID %d is of RoCE v1: take one of type \"RoCE v2\"",
+			    grh->sgid_index);
 		return -EINVAL;
 	}
 
 	saddr = (const struct in6_addr *)grh->sgid_attr->gid.raw;
 	daddr = (const struct in6_addr *)grh->dgid.raw;
 	if (ipv6_addr_v4mapped(saddr) != ipv6_addr_v4mapped(daddr)) {
-		ibdev_warn_ratelimited(ibdev,
-				       "source GID %d (%pI6c) and destination %pI6c: one is IPv4, the other IPv6\n",
-				       grh->sgid_index, saddr, daddr);
+		rove_refuse(ibdev,
+			    "source GID %d (%pI6c) and destination %pI6c: one is IPv4, the other IPv6",
+			    grh->sgid_index, saddr, daddr);
 		return -EINVAL;
 	}
 	if (ipv6_addr_any(daddr) || ipv6_addr_any(saddr)) {
-		ibdev_warn_ratelimited(ibdev,
-				       "source GID %d (%pI6c) and destination %pI6c: one is not set\n",
-				       grh->sgid_index, saddr, daddr);
+		rove_refuse(ibdev, "source GID %d (%pI6c) and destination %pI6c: one is not set",
+			    grh->sgid_index, saddr, daddr);
 		return -EINVAL;
 	}
 	return 0;
@@ -77,9 +75,8 @@ int rove_av_set(struct rove_dev *rdev, struct rove_av *av,
 		return err;
 	ifindex = rove_gid_ifindex(grh->sgid_attr);
 	if (!ifindex) {
-		ibdev_warn_ratelimited(&rdev->ibdev,
-				       "source GID %d: its netdev is gone\n",
-				       grh->sgid_index);
+		rove_refuse(&rdev->ibdev, "source GID %d: its netdev is gone",
+			    grh->sgid_index);
 		return -EINVAL;
 	}
 
@@ -142,7 +139,7 @@ int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	struct rove_ah *ah = to_rah(ibah);
 	int err;
 
-	err = rove_dev_charge(&rdev->num_ah, ROVE_MAX_AH);
+	err = rove_dev_charge(rdev, &rdev->num_ah, ROVE_MAX_AH, "address handles");
 	if (err)
 		return err;
 	ah->dest = kzalloc(sizeof(*ah->dest), gfp);

@@ -177,8 +177,8 @@ static int rove_cq_check_size(struct ib_device *ibdev, unsigned int cqe)
 {
 	if (cqe && cqe <= ROVE_MAX_CQE)
 		return 0;
-	ibdev_dbg(ibdev, "CQ of %u entries: not within 1 to %u\n", cqe,
-		  ROVE_MAX_CQE);
+	rove_refuse(ibdev, "CQ of %u entries, 1 to %u are allowed", cqe,
+		    ROVE_MAX_CQE);
 	return -EINVAL;
 }
 
@@ -224,16 +224,22 @@ int rove_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct rove_cq *cq = to_rcq(ibcq);
 	int err;
 
-	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION) {
+		rove_refuse(ibcq->device, "create_cq: flags %#x, at most %#x",
+			    attr->flags, IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION);
 		return -EOPNOTSUPP;
+	}
 	if (attr->comp_vector < 0 ||
-	    attr->comp_vector >= ibcq->device->num_comp_vectors)
+	    attr->comp_vector >= ibcq->device->num_comp_vectors) {
+		rove_refuse(ibcq->device, "create_cq: comp_vector %d, there are %d",
+			    attr->comp_vector, ibcq->device->num_comp_vectors);
 		return -EINVAL;
+	}
 	err = rove_cq_check_size(ibcq->device, attr->cqe);
 	if (err)
 		return err;
 
-	err = rove_dev_charge(&rdev->num_cq, ROVE_MAX_CQ);
+	err = rove_dev_charge(rdev, &rdev->num_cq, ROVE_MAX_CQ, "CQs");
 	if (err)
 		return err;
 	err = rove_cq_alloc_ring(&cq->ring, attr->cqe, udata);
@@ -337,6 +343,9 @@ int rove_resize_cq(struct ib_cq *ibcq, rove_resize_arg cqe,
 	if (!err)
 		ibcq->cqe = cq->ring.depth;
 	spin_unlock_irqrestore(&cq->lock, flags);
+	if (err)
+		rove_refuse(ibcq->device, "resize_cq: there are more completions in it than %u",
+			    cqe);
 
 	rove_ring_free(&ring);
 	return err;

@@ -15,6 +15,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
+#include "refuse.h"
 #include "stats.h"
 
 struct rove_net;
@@ -120,14 +121,20 @@ struct rove_ucontext {
 
 /**
  * rove_dev_charge() - count an object against its limit
- * @num: one of the num_* of struct rove_dev
+ * @rdev: the link
+ * @num: one of the num_* of @rdev
  * @max: its ROVE_MAX_*
+ * @what: what they are, for the log
  *
  * Return: 0, or -ENOMEM when there are as many as there may be.
  */
-static inline int rove_dev_charge(atomic_t *num, int max)
+static inline int rove_dev_charge(struct rove_dev *rdev, atomic_t *num, int max,
+				  const char *what)
 {
-	return atomic_add_unless(num, 1, max) ? 0 : -ENOMEM;
+	if (likely(atomic_add_unless(num, 1, max)))
+		return 0;
+	rove_refuse(&rdev->ibdev, "there are %d %s, as many as there may be", max, what);
+	return -ENOMEM;
 }
 
 static inline void rove_dev_uncharge(atomic_t *num)

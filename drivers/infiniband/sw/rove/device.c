@@ -264,7 +264,9 @@ static void rove_disassociate_ucontext(struct ib_ucontext *ibuc)
 
 static int rove_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	return rove_dev_charge(&to_rdev(ibpd->device)->num_pd, ROVE_MAX_PD);
+	struct rove_dev *rdev = to_rdev(ibpd->device);
+
+	return rove_dev_charge(rdev, &rdev->num_pd, ROVE_MAX_PD, "PDs");
 }
 
 static int rove_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)

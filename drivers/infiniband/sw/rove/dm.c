@@ -33,10 +33,14 @@ struct ib_dm *rove_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *uctx,
 	struct rove_dm *dm;
 	int err;
 
-	if (!attr->length || attr->length > ROVE_MAX_DM_SIZE)
+	if (!attr->length || attr->length > ROVE_MAX_DM_SIZE ||
+	    attr->alignment > PAGE_SHIFT) {
+		rove_refuse(ibdev,
+			    "alloc_dm: %llu bytes (1 to %llu), aligned to 2^%u (at most %u)",
+			    attr->length, (u64)ROVE_MAX_DM_SIZE, attr->alignment,
+			    PAGE_SHIFT);
 		return ERR_PTR(-EINVAL);
-	if (attr->alignment > PAGE_SHIFT)
-		return ERR_PTR(-EINVAL);
+	}
 	dm = kzalloc(sizeof(*dm), GFP_KERNEL_ACCOUNT);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
@@ -77,7 +81,7 @@ struct ib_mr *rove_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 
 	if (attr->access_flags & IB_ACCESS_ON_DEMAND)
 		return ERR_PTR(-EINVAL);
-	err = rove_mr_check_access(attr->access_flags);
+	err = rove_mr_check_access(ibpd->device, attr->access_flags);
 	if (err)
 		return ERR_PTR(err);
 	mr = rove_mr_alloc(ibpd, ROVE_REGION_PAGES, attr->access_flags);

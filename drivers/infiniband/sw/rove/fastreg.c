@@ -22,10 +22,16 @@ struct ib_mr *rove_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max)
 	struct rove_mr *mr;
 	int err;
 
-	if (type != IB_MR_TYPE_MEM_REG)
+	if (type != IB_MR_TYPE_MEM_REG) {
+		rove_refuse(ibpd->device, "alloc_mr: type %d: there is IB_MR_TYPE_MEM_REG",
+			    type);
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!max || max > ROVE_MAX_FASTREG_BLOCKS)
+	}
+	if (!max || max > ROVE_MAX_FASTREG_BLOCKS) {
+		rove_refuse(ibpd->device, "alloc_mr: %u pages, 1 to %u are allowed",
+			    max, ROVE_MAX_FASTREG_BLOCKS);
 		return ERR_PTR(-EINVAL);
+	}
 	mr = rove_mr_alloc(ibpd, ROVE_REGION_PAGES, 0);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -67,7 +73,7 @@ int rove_fastreg_fill(struct rove_send_wqe *wqe, const struct ib_reg_wr *wr)
 	u64 offset = wr->mr->iova & (wr->mr->page_size - 1);
 
 	if (!mr->max_blocks || wr->key >> 8 != mr->region->index ||
-	    rove_mr_check_access(wr->access) ||
+	    rove_mr_check_access(wr->mr->device, wr->access) ||
 	    !wr->mr->length ||
 	    offset + wr->mr->length > (u64)mr->num_blocks * wr->mr->page_size)
 		return -EINVAL;

@@ -123,7 +123,8 @@ static struct rove_group *create_group(struct rove_dev *rdev,
 	struct rove_group *g;
 	int err;
 
-	err = rove_dev_charge(&rdev->num_group, ROVE_MAX_GROUP);
+	err = rove_dev_charge(rdev, &rdev->num_group, ROVE_MAX_GROUP,
+			      "multicast groups");
 	if (err)
 		return ERR_PTR(err);
 	g = kzalloc(sizeof(*g), GFP_KERNEL);
@@ -162,8 +163,12 @@ static int attach(struct rove_qp *qp, const struct in6_addr *addr)
 	g = rhashtable_lookup_fast(&rdev->groups, addr, group_table);
 	if (g && find_member(g, qp))
 		return 0;
-	if (g && g->num >= ROVE_MAX_GROUP_QPS)
+	if (g && g->num >= ROVE_MAX_GROUP_QPS) {
+		rove_refuse(&rdev->ibdev,
+			    "attach_mcast: there are %d QPs in %pI6c, as many as there may be",
+			    ROVE_MAX_GROUP_QPS, addr);
 		return -ENOMEM;
+	}
 	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return -ENOMEM;

@@ -7,6 +7,7 @@
  */
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 #include "mr.h"
@@ -32,7 +33,8 @@ struct rove_mr *rove_mr_alloc(struct ib_pd *ibpd, enum rove_region_kind kind,
 	struct rove_dev *rdev = to_rdev(ibpd->device);
 	struct rove_mr *mr;
 
-	if (rove_dev_charge(&rdev->num_mr, ROVE_MAX_MR))
+	if (rove_dev_charge(rdev, &rdev->num_mr, ROVE_MAX_MR,
+			    "memory regions"))
 		return NULL;
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
@@ -132,24 +134,34 @@ static int rove_mr_map(struct rove_region *r, struct ib_umem *umem)
 	return 0;
 }
 
-int rove_mr_check_access(int access)
+int rove_mr_check_access(struct ib_device *ibdev, int access)
 {
-	if (access & ~ROVE_MR_ACCESS)
+	if (access & ~ROVE_MR_ACCESS) {
+		rove_refuse(ibdev, "memory region: access %#x, %#x is not known",
+			    access, access & ~ROVE_MR_ACCESS);
 		return -EOPNOTSUPP;
+	}
 	if (access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
-	    !(access & IB_ACCESS_LOCAL_WRITE))
+	    !(access & IB_ACCESS_LOCAL_WRITE)) {
+		rove_refuse(ibdev,
+			    "memory region: access %#x: remote write and atomics need local write",
+			    access);
 		return -EINVAL;
+	}
 	return 0;
 }
 
-static int rove_mr_check_range(u64 iova, u64 length)
+static int rove_mr_check_range(struct ib_device *ibdev, u64 iova, u64 length)
 {
 	u64 end;
 
-	if (!length || length > ROVE_MAX_MR_SIZE ||
-	    check_add_overflow(iova, length - 1, &end))
-		return -EINVAL;
-	return 0;
+	if (length && length <= ROVE_MAX_MR_SIZE &&
+	    !check_add_overflow(iova, length - 1, &end))
+		return 0;
+	rove_refuse(ibdev,
+		    "memory region: %llu bytes at %#llx, 1 to %llu are allowed, and no wrap",
+		    length, iova, ROVE_MAX_MR_SIZE);
+	return -EINVAL;
 }
 
 /* Pin a program's memory, and make it what the region translates to. */
@@ -161,8 +173,15 @@ static struct ib_umem *rove_mr_pin(struct ib_device *ibdev,
 	int err;
 
 	umem = rove_umem_get(ibdev, start, length, access);
-	if (IS_ERR(umem))
+	if (IS_ERR(umem)) {
+		if (PTR_ERR(umem) == -ENOMEM)
+			rove_refuse(ibdev,
+				    "memory region: no memory to pin %llu bytes; RLIMIT_MEMLOCK is %lu KiB, %llu KiB of it in use",
+				    length, rlimit(RLIMIT_MEMLOCK) >> 10,
+				    (u64)atomic64_read(&current->mm->pinned_vm) <<
+				    (PAGE_SHIFT - 10));
 		return umem;
+	}
 	r->iova = access & IB_ZERO_BASED ? 0 : iova;
 	r->length = length;
 	err = rove_mr_map(r, umem);
@@ -182,9 +201,9 @@ struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 	if (ROVE_HAVE_DMAH)
 		return ERR_PTR(-EOPNOTSUPP);
-	err = rove_mr_check_access(access & ~IB_ACCESS_ON_DEMAND);
+	err = rove_mr_check_access(ibpd->device, access & ~IB_ACCESS_ON_DEMAND);
 	if (!err && !(access & IB_ACCESS_ON_DEMAND && length == U64_MAX))
-		err = rove_mr_check_range(iova, length);
+		err = rove_mr_check_range(ibpd->device, iova, length);
 	if (err)
 		return ERR_PTR(err);
 	if (access & IB_ACCESS_ON_DEMAND)
@@ -254,13 +273,16 @@ struct ib_mr *rove_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	int err = 0;
 
 	/* Only what was pinned by its address can be told again by one. */
-	if (!mr->umem || mr->umem->is_dmabuf)
+	if (!mr->umem || mr->umem->is_dmabuf) {
+		rove_refuse(ibmr->device,
+			    "rereg_mr: only for memory that was registered by its address, and not on demand");
 		return ERR_PTR(-EOPNOTSUPP);
+	}
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = old->access;
-	err = rove_mr_check_access(access);
+	err = rove_mr_check_access(ibmr->device, access);
 	if (!err && trans)
-		err = rove_mr_check_range(iova, length);
+		err = rove_mr_check_range(ibmr->device, iova, length);
 	if (err)
 		return ERR_PTR(err);
 	new = rove_region_alloc(flags & IB_MR_REREG_PD ? pd : old->home,

@@ -35,12 +35,13 @@ static inline struct rove_mr *to_rmr(struct ib_mr *ibmr)
 
 /**
  * rove_mr_check_access() - may a region have these rights?
+ * @ibdev: says in the log what is wrong with them
  * @access: IB_ACCESS_*
  *
  * Return: 0; -EOPNOTSUPP for rights that do not exist here; -EINVAL for remote
  * rights without the local one.
  */
-int rove_mr_check_access(int access);
+int rove_mr_check_access(struct ib_device *ibdev, int access);
 
 /* A region that nobody can use yet; NULL: no memory, or too many.  Sleeps. */
 struct rove_mr *rove_mr_alloc(struct ib_pd *ibpd, enum rove_region_kind kind,

@@ -22,7 +22,7 @@ int rove_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	struct rove_dev *rdev = to_rdev(ibmw->device);
 	int err;
 
-	err = rove_dev_charge(&rdev->num_mw, ROVE_MAX_MW);
+	err = rove_dev_charge(rdev, &rdev->num_mw, ROVE_MAX_MW, "memory windows");
 	if (err)
 		return err;
 	mw->region = rove_region_alloc(ibmw->pd, ROVE_REGION_WINDOW);

@@ -312,8 +312,12 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	int err;
 
 	/* Of a process all or nothing; a range has no use for the kernel's part. */
-	if (all ? start || iova : length > TASK_SIZE || start > TASK_SIZE - length)
+	if (all ? start || iova : length > TASK_SIZE || start > TASK_SIZE - length) {
+		rove_refuse(ibpd->device,
+			    "on-demand region: %llu bytes at %#llx: all from 0, or what a program can have",
+			    length, start);
 		return ERR_PTR(-EINVAL);
+	}
 	mr = rove_mr_alloc(ibpd, ROVE_REGION_ODP, access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);

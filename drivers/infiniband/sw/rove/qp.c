@@ -18,6 +18,7 @@
 #include "net.h"
 #include "odp.h"
 #include "qp.h"
+#include "refuse.h"
 #include "srq.h"
 #include "xrc.h"
 #include "trace.h"
@@ -35,10 +36,6 @@ static const struct rhashtable_params qp_table = {
 	.head_offset = offsetof(struct rove_qp, node),
 	.automatic_shrinking = true,
 };
-
-/* What was wrong with a request, for the one who asks why he got EINVAL. */
-#define refuse(rdev, fmt, ...) \
-	ibdev_warn_ratelimited(&(rdev)->ibdev, fmt "\n", ##__VA_ARGS__)
 
 int rove_qp_table_init(struct rove_dev *rdev)
 {
@@ -204,38 +201,49 @@ static int service_of(enum ib_qp_type type)
 	}
 }
 
-static int check_init(struct rove_dev *rdev, const struct ib_qp_init_attr *init,
-		      bool user)
+static int check_init(struct ib_device *ibdev,
+		      const struct ib_qp_init_attr *init, bool user)
 {
-	const struct ib_qp_cap *cap = &init->cap;
-
 	u32 flags = init->qp_type == IB_QPT_UD ?
 		    IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+	const struct ib_qp_cap *cap = &init->cap;
 
-	if (init->create_flags & ~flags || service_of(init->qp_type) < 0 ||
-	    (user && init->qp_type == IB_QPT_GSI))
+	if (service_of(init->qp_type) < 0 ||
+	    (user && init->qp_type == IB_QPT_GSI)) {
+		rove_refuse(ibdev, "create_qp: type %d: there are RC, UC, UD and XRC QPs",
+			    init->qp_type);
 		return -EOPNOTSUPP;
+	}
+	if (init->create_flags & ~flags) {
+		rove_refuse(ibdev, "create_qp: create_flags %#x, at most %#x for this type",
+			    init->create_flags, flags);
+		return -EOPNOTSUPP;
+	}
 	/* A target gets all from its domain; ib_core gives no program's data for it. */
 	if (init->qp_type == IB_QPT_XRC_TGT)
 		return init->xrcd ? 0 : -EINVAL;
 	/* A kernel consumer has no way to name an SRQ. */
 	if (init->qp_type == IB_QPT_XRC_INI && !user)
 		return -EOPNOTSUPP;
-	if (!init->send_cq || (!init->recv_cq && init->qp_type != IB_QPT_XRC_INI))
-		return -EINVAL;
-	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC)
-		return -EINVAL;
-	if (cap->max_send_wr > ROVE_MAX_QP_WR ||
-	    cap->max_recv_wr > ROVE_MAX_QP_WR ||
-	    cap->max_send_sge > ROVE_MAX_SGE ||
-	    cap->max_recv_sge > ROVE_MAX_SGE ||
-	    cap->max_inline_data > ROVE_MAX_INLINE) {
-		refuse(rdev, "create_qp: %u/%u WRs (at most %u), %u/%u SGEs (%u), %u inline (%u)",
-		       cap->max_send_wr, cap->max_recv_wr, ROVE_MAX_QP_WR,
-		       cap->max_send_sge, cap->max_recv_sge, ROVE_MAX_SGE,
-		       cap->max_inline_data, ROVE_MAX_INLINE);
+	if (!init->send_cq || (!init->recv_cq && init->qp_type != IB_QPT_XRC_INI)) {
+		rove_refuse(ibdev, "create_qp: a send CQ and a receive CQ are needed");
 		return -EINVAL;
 	}
+	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC) {
+		rove_refuse(ibdev, "create_qp: srq: a work request names an XRC SRQ, not a QP");
+		return -EINVAL;
+	}
+	if (rove_exceeds(ibdev, "create_qp: max_send_wr", cap->max_send_wr,
+			 ROVE_MAX_QP_WR) ||
+	    rove_exceeds(ibdev, "create_qp: max_recv_wr", cap->max_recv_wr,
+			 ROVE_MAX_QP_WR) ||
+	    rove_exceeds(ibdev, "create_qp: max_send_sge", cap->max_send_sge,
+			 ROVE_MAX_SGE) ||
+	    rove_exceeds(ibdev, "create_qp: max_recv_sge", cap->max_recv_sge,
+			 ROVE_MAX_SGE) ||
+	    rove_exceeds(ibdev, "create_qp: max_inline_data", cap->max_inline_data,
+			 ROVE_MAX_INLINE))
+		return -EINVAL;
 	return 0;
 }
 
@@ -337,8 +345,8 @@ static void reset(struct rove_qp *qp)
 }
 
 /* What a program asks for beyond what ib_core knows; it may be nothing. */
-static int get_request(const struct ib_qp_init_attr *init, struct ib_udata *udata,
-		       struct rove_create_qp_req *req)
+static int get_request(struct rove_dev *rdev, const struct ib_qp_init_attr *init,
+		       struct ib_udata *udata, struct rove_create_qp_req *req)
 {
 	u32 known = init->qp_type == IB_QPT_UD ? ROVE_QP_NO_OWN_MULTICAST : 0;
 	int ret;
@@ -346,7 +354,13 @@ static int get_request(const struct ib_qp_init_attr *init, struct ib_udata *udat
 	ret = ib_copy_from_udata(req, udata, min(sizeof(*req), udata->inlen));
 	if (ret)
 		return ret;
-	return req->flags & ~known || req->rsvd ? -EOPNOTSUPP : 0;
+	if (req->flags & ~known || req->rsvd) {
+		rove_refuse(&rdev->ibdev,
+			    "create_qp: the provider asks for flags %#x, at most %#x for this type",
+			    req->flags, known);
+		return -EOPNOTSUPP;
+	}
+	return 0;
 }
 
 int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
@@ -360,7 +374,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	static atomic64_t serial;
 	int ret;
 
-	ret = check_init(rdev, init, udata);
+	ret = check_init(ibqp->device, init, udata);
 	if (ret)
 		return ret;
 	if (udata) {
@@ -368,11 +382,11 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			return -EINVAL;
 		uctx = &rdma_udata_to_drv_context(udata, struct rove_ucontext,
 						  ibuc)->ibuc;
-		ret = get_request(init, udata, &req);
+		ret = get_request(rdev, init, udata, &req);
 		if (ret)
 			return ret;
 	}
-	ret = rove_dev_charge(&rdev->num_qp, ROVE_MAX_QP);
+	ret = rove_dev_charge(rdev, &rdev->num_qp, ROVE_MAX_QP, "QPs");
 	if (ret)
 		return ret;
 
@@ -494,37 +508,36 @@ void rove_qp_flush_all(struct rove_dev *rdev)
 /* Values, that is; ib_modify_qp_is_ok() has looked at which there are. */
 static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
+	struct ib_device *ibdev = qp->ibqp.device;
 	struct rove_dev *rdev = qp->rdev;
 	enum ib_mtu fits = rove_dev_mtu(rdev);
 
-#define CHECK(bit, what, value, most)					\
-	do {								\
-		if (mask & (bit) && (value) > (most)) {			\
-			refuse(rdev, "modify_qp: " what " %u, at most %u", \
-			       (u32)(value), (u32)(most));		\
-			return -EINVAL;					\
-		}							\
-	} while (0)
-
-	CHECK(IB_QP_PKEY_INDEX, "pkey_index", attr->pkey_index, 0);
-	CHECK(IB_QP_TIMEOUT, "timeout", attr->timeout, 31);
-	CHECK(IB_QP_RETRY_CNT, "retry_cnt", attr->retry_cnt, 7);
-	CHECK(IB_QP_RNR_RETRY, "rnr_retry", attr->rnr_retry, 7);
-	CHECK(IB_QP_MIN_RNR_TIMER, "min_rnr_timer", attr->min_rnr_timer, 31);
-	CHECK(IB_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic", attr->max_rd_atomic,
-	      ROVE_MAX_RD_ATOMIC);
-	CHECK(IB_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic",
-	      attr->max_dest_rd_atomic, ROVE_MAX_RD_ATOMIC);
-	CHECK(IB_QP_DEST_QPN, "dest_qp_num", attr->dest_qp_num, ROVE_PSN_MASK);
-#undef CHECK
-	if (mask & IB_QP_PORT && attr->port_num != 1)
+#define CHECK(bit, field, most)						\
+	(mask & (bit) &&						\
+	 rove_exceeds(ibdev, "modify_qp: " #field, attr->field, most))
+	if (CHECK(IB_QP_PKEY_INDEX, pkey_index, 0) ||
+	    CHECK(IB_QP_TIMEOUT, timeout, 31) ||
+	    CHECK(IB_QP_RETRY_CNT, retry_cnt, 7) ||
+	    CHECK(IB_QP_RNR_RETRY, rnr_retry, 7) ||
+	    CHECK(IB_QP_MIN_RNR_TIMER, min_rnr_timer, 31) ||
+	    CHECK(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, ROVE_MAX_RD_ATOMIC) ||
+	    CHECK(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic,
+		  ROVE_MAX_RD_ATOMIC) ||
+	    CHECK(IB_QP_DEST_QPN, dest_qp_num, ROVE_PSN_MASK))
 		return -EINVAL;
+#undef CHECK
+	if (mask & IB_QP_PORT && attr->port_num != 1) {
+		rove_refuse(ibdev, "modify_qp: port_num %u, there is port 1",
+			    attr->port_num);
+		return -EINVAL;
+	}
 	if (mask & IB_QP_PATH_MTU && (attr->path_mtu < IB_MTU_256 ||
 				      attr->path_mtu > fits)) {
-		refuse(rdev, "modify_qp: path_mtu %d does not fit %s's MTU of %u, which allows %d",
-		       ib_mtu_enum_to_int(attr->path_mtu),
-		       netdev_name(rdev->ndev), rdev->ndev->mtu,
-		       ib_mtu_enum_to_int(fits));
+		rove_refuse(ibdev,
+			    "modify_qp: path_mtu %d does not fit %s's MTU of %u, which allows 256 to %d",
+			    ib_mtu_enum_to_int(attr->path_mtu),
+			    netdev_name(rdev->ndev), rdev->ndev->mtu,
+			    ib_mtu_enum_to_int(fits));
 		return -EINVAL;
 	}
 	return 0;
@@ -641,8 +654,12 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	/* There is one path, and migration has always happened. */
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS || mask & IB_QP_ALT_PATH ||
 	    (mask & IB_QP_PATH_MIG_STATE &&
-	     attr->path_mig_state != IB_MIG_MIGRATED))
+	     attr->path_mig_state != IB_MIG_MIGRATED)) {
+		rove_refuse(ibqp->device,
+			    "modify_qp: attributes %#x: there is no alternate path, nor anything beyond %#x",
+			    mask, IB_QP_ATTR_STANDARD_BITS);
 		return -EOPNOTSUPP;
+	}
 	ret = check_attr(qp, attr, mask);
 	if (ret)
 		return ret;
@@ -662,19 +679,20 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	to = mask & IB_QP_STATE ? attr->qp_state : from;
 	ret = -EINVAL;
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != from) {
-		refuse(qp->rdev, "modify_qp: cur_qp_state %d, but the QP is in %d",
-		       attr->cur_qp_state, from);
+		rove_refuse(ibqp->device, "modify_qp: cur_qp_state %s, but the QP is in %s",
+			    rove_state_name(attr->cur_qp_state),
+			    rove_state_name(from));
 		goto unlock;
 	}
 	if (!ib_modify_qp_is_ok(from, to, ibqp->qp_type, mask)) {
-		refuse(qp->rdev, "modify_qp: state %d to %d does not go with attributes %#x",
-		       from, to, mask);
+		rove_refuse_transition(qp, from, to, mask);
 		goto unlock;
 	}
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
 		/* What was executed may be asked for again. */
 		if (qp->t.resp.res_count) {
-			refuse(qp->rdev, "modify_qp: max_dest_rd_atomic cannot change after READs and atomics were executed");
+			rove_refuse(ibqp->device,
+				    "modify_qp: max_dest_rd_atomic cannot change after READs and atomics were executed");
 			ret = -EBUSY;
 			goto unlock;
 		}

@@ -70,8 +70,8 @@ static int check_size(struct ib_device *ibdev, u32 max_wr, u32 max_sge)
 {
 	if (max_wr && max_wr <= ROVE_MAX_SRQ_WR && max_sge <= ROVE_MAX_SGE)
 		return 0;
-	ibdev_warn_ratelimited(ibdev, "SRQ of %u WRs (1 to %u), %u SGEs (at most %u)\n",
-			       max_wr, ROVE_MAX_SRQ_WR, max_sge, ROVE_MAX_SGE);
+	rove_refuse(ibdev, "SRQ of %u work requests (1 to %u), %u SGEs (at most %u)",
+		    max_wr, ROVE_MAX_SRQ_WR, max_sge, ROVE_MAX_SGE);
 	return -EINVAL;
 }
 
@@ -104,7 +104,7 @@ int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		return ret;
 	if (udata && udata->outlen < sizeof(resp))
 		return -EINVAL;
-	ret = rove_dev_charge(&rdev->num_srq, ROVE_MAX_SRQ);
+	ret = rove_dev_charge(rdev, &rdev->num_srq, ROVE_MAX_SRQ, "SRQs");
 	if (ret)
 		return ret;
 
@@ -212,6 +212,10 @@ static int resize(struct rove_srq *srq, u32 max_wr, struct ib_udata *udata)
 		ret = switch_ring(srq, &ring);
 		spin_unlock_irq(&srq->post_lock);
 		spin_unlock_bh(&srq->lock);
+		if (ret)
+			rove_refuse(srq->ibsrq.device,
+				    "modify_srq: max_wr %u is less than the limit, or than what is posted",
+				    max_wr);
 	}
 	rove_ring_free(&ring);
 	return ret;
@@ -220,15 +224,20 @@ static int resize(struct rove_srq *srq, u32 max_wr, struct ib_udata *udata)
 static int set_limit(struct rove_srq *srq, u32 limit)
 {
 	int ret = -EINVAL;
+	u32 depth;
 
 	spin_lock_bh(&srq->lock);
-	if (limit <= srq->ring.depth) {
+	depth = srq->ring.depth;
+	if (limit <= depth) {
 		ret = 0;
 		srq->limit = limit;
 		/* Were there no work request left, nobody would take one. */
 		check_limit(srq, max(rove_ring_avail(&srq->ring), 0));
 	}
 	spin_unlock_bh(&srq->lock);
+	if (ret)
+		rove_refuse(srq->ibsrq.device, "modify_srq: srq_limit %u, at most %u",
+			    limit, depth);
 	return ret;
 }
 
@@ -243,8 +252,11 @@ int rove_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return -EINVAL;
 	/* Nothing is changed if one of the two is wrong. */
 	if ((mask & IB_SRQ_LIMIT && mask & IB_SRQ_MAX_WR) &&
-	    attr->srq_limit > attr->max_wr)
+	    attr->srq_limit > attr->max_wr) {
+		rove_refuse(ibsrq->device, "modify_srq: srq_limit %u, at most max_wr: %u",
+			    attr->srq_limit, attr->max_wr);
 		return -EINVAL;
+	}
 	if (mask & IB_SRQ_MAX_WR)
 		ret = resize(srq, attr->max_wr, udata);
 	if (!ret && mask & IB_SRQ_LIMIT)
