@@ -4,14 +4,20 @@
  *
  * The pages come from vmalloc, so that a large ring does not need contiguous
  * memory, and are inserted into a mapping one by one, which then holds a
- * reference on each.
+ * reference on each.  A program's count against its RLIMIT_MEMLOCK, together
+ * with the memory that it has registered.
  */
+#include <linux/capability.h>
 #include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/sizes.h>
 #include <linux/vmalloc.h>
 #include "ring.h"
 #include "compat.h"
+#include "refuse.h"
 
 /**
  * struct rove_ring_mem - the memory of a ring
@@ -19,14 +25,44 @@
  *	it is not mapped (kernel consumer).  Counts @vaddr's users: the ring,
  *	and each mmap() under way (hazard 7).
  * @vaddr: where the kernel sees it
+ * @mm: whose pinned memory it counts as, or NULL; held
+ * @npages: so many
  */
 struct rove_ring_mem {
 	struct rdma_user_mmap_entry entry;
 	void *vaddr;
+	struct mm_struct *mm;
+	unsigned long npages;
 };
+
+/* As ib_umem_get() does it. */
+static int rove_ring_mem_charge(struct rove_ring_mem *mem, struct ib_device *ibdev)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	struct mm_struct *mm = current->mm;
+	unsigned long pinned;
+
+	pinned = atomic64_add_return(mem->npages, &mm->pinned_vm);
+	if (pinned > limit && !capable(CAP_IPC_LOCK)) {
+		atomic64_sub(mem->npages, &mm->pinned_vm);
+		rove_refuse(ibdev,
+			    "a queue of %lu KiB: RLIMIT_MEMLOCK is %lu KiB, %lu KiB of it in use",
+			    mem->npages << (PAGE_SHIFT - 10),
+			    limit << (PAGE_SHIFT - 10),
+			    (pinned - mem->npages) << (PAGE_SHIFT - 10));
+		return -ENOMEM;
+	}
+	mmgrab(mm);
+	mem->mm = mm;
+	return 0;
+}
 
 static void rove_ring_mem_free(struct rove_ring_mem *mem)
 {
+	if (mem->mm) {
+		atomic64_sub(mem->npages, &mem->mm->pinned_vm);
+		mmdrop(mem->mm);
+	}
 	vfree(mem->vaddr);
 	kfree(mem);
 }
@@ -39,18 +75,23 @@ struct rove_ring_mem *rove_ring_mem_alloc(struct ib_ucontext *uctx, size_t size)
 	mem = kzalloc(sizeof(*mem), GFP_KERNEL);
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
+	mem->npages = size >> PAGE_SHIFT;
+	err = uctx ? rove_ring_mem_charge(mem, uctx->device) : 0;
+	if (err)
+		goto err_free;
 	/* More than there is gets ENOMEM; nobody is killed to make room. */
 	mem->vaddr = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
 			       __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	if (!mem->vaddr) {
-		kfree(mem);
-		return ERR_PTR(-ENOMEM);
+		err = -ENOMEM;
+		goto err_free;
 	}
 	if (!uctx)
 		return mem;
 	err = rdma_user_mmap_entry_insert(uctx, &mem->entry, size);
 	if (!err)
 		return mem;
+err_free:
 	rove_ring_mem_free(mem);
 	return ERR_PTR(err);
 }
@@ -85,8 +126,13 @@ int rove_ring_alloc(struct rove_ring *r, struct ib_ucontext *uctx, u32 depth,
 		return -EINVAL;
 	depth = roundup_pow_of_two(depth);
 	size = PAGE_ALIGN(ROVE_RING_SLOTS + (u64)depth * stride);
-	if (size > SZ_2G)
+	if (size > SZ_2G) {
+		if (uctx)
+			rove_refuse(uctx->device,
+				    "a queue of %u entries of %u bytes: at most 2 GiB",
+				    depth, stride);
 		return -EINVAL;
+	}
 
 	mem = rove_ring_mem_alloc(uctx, size);
 	if (IS_ERR(mem))
