@@ -6,6 +6,7 @@
  * that its source address came from.
  */
 #include <linux/netdevice.h>
+#include <net/dst.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rove-abi.h>
@@ -129,6 +130,17 @@ static int publish(struct rove_dev *rdev, struct rove_ah *ah)
 	return min(err, 0);
 }
 
+/* Who finds it still gets no route from it, nor leaves one. */
+static void forget_route(struct rove_dest *dest)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&dest->lock, flags);
+	dest->gone = true;
+	spin_unlock_irqrestore(&dest->lock, flags);
+	dst_release(dest->dst);
+}
+
 int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		   struct ib_udata *udata)
 {
@@ -151,6 +163,7 @@ int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	if (err)
 		goto err_free;
 	ah->dest->pd = ibah->pd;
+	spin_lock_init(&ah->dest->lock);
 	err = publish(rdev, ah);
 	if (err)
 		goto err_clear;
@@ -165,6 +178,7 @@ int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 
 err_withdraw:
 	xa_erase_irq(&rdev->ahs, ah->number);
+	forget_route(ah->dest);
 err_clear:
 	rdma_destroy_ah_attr(&ah->dest->av.attr);
 err_free:
@@ -190,6 +204,7 @@ int rove_destroy_ah(struct ib_ah *ibah, u32 flags)
 	xa_lock_irqsave(&rdev->ahs, irq);
 	__xa_erase(&rdev->ahs, ah->number);
 	xa_unlock_irqrestore(&rdev->ahs, irq);
+	forget_route(ah->dest);
 	/* Who sends there now has no use for this part of it. */
 	rdma_destroy_ah_attr(&ah->dest->av.attr);
 	kfree_rcu(ah->dest, rcu);

@@ -13,6 +13,7 @@
 #include <linux/in6.h>
 #include <rdma/ib_verbs.h>
 
+struct dst_entry;
 struct rove_dev;
 
 /**
@@ -44,12 +45,20 @@ struct rove_av {
  * @rcu: freed after a grace period
  * @serial: unlike the number never used again
  * @pd: whose QPs may send there
+ * @lock: guards the fields down to @gone
+ * @dst: route found last, for a QP that writes to many in turn; or NULL
+ * @dst_cookie: tells whether @dst is still good
+ * @gone: the address handle is destroyed: no route is kept any more
  * @av: constant
  */
 struct rove_dest {
 	struct rcu_head rcu;
 	u64 serial;
 	struct ib_pd *pd;
+	spinlock_t lock;
+	struct dst_entry *dst;
+	u32 dst_cookie;
+	bool gone;
 	struct rove_av av;
 };
 

@@ -59,6 +59,9 @@ void rove_net_tx_exit(void);
 /* Forget the cached route; the next packet looks it up.  QP locked. */
 void rove_net_forget_route(struct rove_qp *qp);
 
+/* The route to the peer, or NULL: looked up if the cached one is stale.  QP locked. */
+struct dst_entry *rove_net_route(struct rove_qp *qp);
+
 /* A QP's account of packets in flight.  NULL: no memory. */
 struct rove_flow *rove_flow_create(struct rove_qp *qp);
 /* The QP goes away; packets may still hold the account.  May be called once. */

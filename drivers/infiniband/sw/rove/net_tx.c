@@ -185,8 +185,7 @@ static struct dst_entry *route6(struct rove_qp *qp)
 	return IS_ERR(dst) ? NULL : dst;
 }
 
-/* The route to the peer; cached in the QP, looked up again when stale. */
-static struct dst_entry *route(struct rove_qp *qp)
+struct dst_entry *rove_net_route(struct rove_qp *qp)
 {
 	if (likely(qp->dst && dst_check(qp->dst, qp->dst_cookie)))
 		return qp->dst;
@@ -512,7 +511,7 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 		rove_qp_count(qp, TX_BACKPRESSURE);
 		return -EAGAIN;
 	}
-	if (!route(qp)) {
+	if (!rove_net_route(qp)) {
 		/* As if the first router had dropped it. */
 		rove_qp_count(qp, TX_ERR);
 		return 0;

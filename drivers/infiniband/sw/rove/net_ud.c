@@ -9,6 +9,7 @@
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <net/addrconf.h>
+#include <net/dst.h>
 #include <net/ip.h>
 #include <rdma/ib_addr.h>
 #include "net.h"
@@ -17,25 +18,53 @@
 #include "transport/env.h"
 
 /*
+ * The route that this or another QP has found, while it is good: look-ups are dear for
+ * one that writes to many in turn.  Of several paths all take the same.
+ */
+static void take_route(struct rove_qp *qp, struct rove_dest *dest)
+{
+	struct dst_entry *stale = NULL;
+	unsigned long flags;
+
+	rove_net_forget_route(qp);
+	spin_lock_irqsave(&dest->lock, flags);
+	if (!dest->gone && dest->dst && dst_check(dest->dst, dest->dst_cookie)) {
+		qp->dst = dst_clone(dest->dst);
+		qp->dst_cookie = dest->dst_cookie;
+	}
+	spin_unlock_irqrestore(&dest->lock, flags);
+	if (qp->dst || !rove_net_route(qp))
+		return;
+	spin_lock_irqsave(&dest->lock, flags);
+	if (!dest->gone) {
+		stale = dest->dst;
+		dest->dst = dst_clone(qp->dst);
+		dest->dst_cookie = qp->dst_cookie;
+	}
+	spin_unlock_irqrestore(&dest->lock, flags);
+	dst_release(stale);
+}
+
+/*
  * A UD QP's address vector, route and headers are those of the datagrams being
  * built; only programs that write to many in turn pay for the change.
  */
-static void change_dest(struct rove_qp *qp, const struct rove_dest *dest)
+static void change_dest(struct rove_qp *qp, struct rove_dest *dest)
 {
 	/* What was built goes where it was meant to. */
 	rove_net_flush(qp);
-	rove_net_forget_route(qp);
 	memcpy(&qp->av, &dest->av, offsetof(struct rove_av, attr));
 	/* One flow for each QP, if the program does not say otherwise. */
 	qp->sport = htons(rdma_flow_label_to_udp_sport(dest->av.flow_label ?:
 						       qp->t.qpn));
 	qp->dest = dest->serial;
+	take_route(qp, dest);
 }
 
 int rove_env_dest(struct rove_tqp *t, u32 ah)
 {
 	struct rove_qp *qp = tqp_to_rqp(t);
-	const struct rove_dest *dest;
+	struct rove_dest *dest;
 
 	rcu_read_lock();
 	dest = rove_ah_find(qp->rdev, ah);
