@@ -138,10 +138,7 @@ static void t_memory(void)
 	static char page[8192] __attribute__((aligned(4096)));
 
 	EXPLAINED(ibv_reg_mr_iova(pd, page, sizeof(page), UINT64_MAX - 4095, 0), EINVAL,
-		  "8192 bytes at 0xfffffffffffff000, 1 to %lu are allowed", dev.max_mr_size);
-	EXPLAINED(ibv_reg_mr(pd, page, 1ul << 40, 0), EINVAL,
-		  "%lu bytes at %#lx, 1 to %lu are allowed", 1ul << 40, (long)page,
-		  dev.max_mr_size);
+		  "8192 bytes at 0xfffffffffffff000, at least 1 byte");
 }
 
 static void t_modify(void)

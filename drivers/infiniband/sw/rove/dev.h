@@ -114,7 +114,8 @@ struct rove_ucontext {
 #define ROVE_MAX_SGE		32
 #define ROVE_MAX_INLINE		1024
 #define ROVE_MAX_CQE		(1U << 17)
-#define ROVE_MAX_MR_SIZE	(1ULL << 39)
+/* A process is a region (on demand); others are as large as its memory. */
+#define ROVE_MAX_MR_SIZE	U64_MAX
 #define ROVE_GID_TBL_LEN	1024
 /* No OUI of anybody's; rdma_rxe says the same. */
 #define ROVE_VENDOR_ID		0xffffff

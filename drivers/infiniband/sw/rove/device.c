@@ -56,7 +56,7 @@ static int rove_query_device(struct ib_device *ibdev,
 		.fw_ver = 1,
 		.sys_image_guid = ibdev->node_guid,
 		.max_mr_size = ROVE_MAX_MR_SIZE,
-		.page_size_cap = GENMASK_ULL(30, PAGE_SHIFT),
+		.page_size_cap = GENMASK_ULL(31, PAGE_SHIFT),
 		.vendor_id = ROVE_VENDOR_ID,
 		.max_qp = ROVE_MAX_QP,
 		.max_qp_wr = ROVE_MAX_QP_WR,
@@ -66,6 +66,9 @@ static int rove_query_device(struct ib_device *ibdev,
 				    ROVE_DEVICE_ATOMIC_WRITE |
 				    IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_SYS_IMAGE_GUID |
+				    IB_DEVICE_BAD_PKEY_CNTR |
+				    IB_DEVICE_BAD_QKEY_CNTR |
+				    IB_DEVICE_UD_AV_PORT_ENFORCE |
 				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_XRC |
 				    IB_DEVICE_PORT_ACTIVE_EVENT,

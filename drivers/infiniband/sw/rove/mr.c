@@ -155,12 +155,11 @@ static int rove_mr_check_range(struct ib_device *ibdev, u64 iova, u64 length)
 {
 	u64 end;
 
-	if (length && length <= ROVE_MAX_MR_SIZE &&
-	    !check_add_overflow(iova, length - 1, &end))
+	if (length && !check_add_overflow(iova, length - 1, &end))
 		return 0;
 	rove_refuse(ibdev,
-		    "memory region: %llu bytes at %#llx, 1 to %llu are allowed, and no wrap",
-		    length, iova, ROVE_MAX_MR_SIZE);
+		    "memory region: %llu bytes at %#llx, at least 1 byte, and addresses must not wrap",
+		    length, iova);
 	return -EINVAL;
 }
 

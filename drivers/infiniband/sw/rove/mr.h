@@ -54,7 +54,7 @@ void rove_mr_free(struct rove_mr *mr);
 /*
  * ib_device_ops; all sleep.  reg_user_mr: -EOPNOTSUPP for access flags that do
  * not exist here, -EINVAL for remote rights without the local one, a length of
- * 0 or one beyond ROVE_MAX_MR_SIZE, and what pinning the pages says.
+ * 0 or addresses that wrap, and what pinning the pages says.
  */
 struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			       u64 iova, int access,
