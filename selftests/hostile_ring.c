@@ -515,9 +515,12 @@ static void set_remote_read(struct rove_send_wqe *w, uint64_t v)
 
 static const struct send_case send_cases[] = {
 #define OP(n) { "opcode " #n, set_opcode, n, IBV_WC_LOC_QP_OP_ERR, NONE }
-	OP(8), OP(10), OP(11), OP(14), OP(16), OP(31), OP(32), OP(64), OP(127),
+	OP(10), OP(11), OP(14), OP(16), OP(31), OP(32), OP(64), OP(127),
 	OP(128), OP(0xf0), OP(255),
-	{ "LOCAL_INV of what cannot be", set_opcode, 7, IBV_WC_LOC_QP_OP_ERR, NONE },
+	{ "LOCAL_INV of nobody's key", set_opcode, ROVE_WR_LOCAL_INV,
+	  IBV_WC_MW_BIND_ERR, NONE },
+	{ "BIND_MW of nobody's window", set_opcode, ROVE_WR_BIND_MW,
+	  IBV_WC_MW_BIND_ERR, NONE },
 #define NSGE(n) { "num_sge " #n, set_num_sge, n, IBV_WC_LOC_QP_OP_ERR, NONE }
 	NSGE(33), NSGE(255), NSGE(4096), NSGE(65535),
 #define INL(n) { "inline_len " #n, set_inline, n, IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_LEN_ERR }
@@ -883,6 +886,7 @@ static void run_scribble(int seconds)
 				ROVE_WR_RDMA_READ, ROVE_WR_ATOMIC_CMP_AND_SWP,
 				ROVE_WR_SEND_WITH_IMM, ROVE_WR_SEND_WITH_INV,
 				ROVE_WR_RDMA_WRITE_WITH_IMM, ROVE_WR_LOCAL_INV,
+				ROVE_WR_BIND_MW, ROVE_WR_ATOMIC_WRITE,
 			};
 
 			for (j = 0; j < 8; j++) {
@@ -891,7 +895,7 @@ static void run_scribble(int seconds)
 				/* mostly what does not end it at once */
 				int op = rnd() % 64;
 
-				w->opcode = ops[op < 8 ? op : op % 3];
+				w->opcode = ops[op < 10 ? op : op % 3];
 				put_recv(&A, posts);
 				put_recv(&B, posts);
 			}
