@@ -35,8 +35,11 @@
 
 /* A QP's backlog; a window's worth of packets that are not even trains. */
 #define BACKLOG_MAX	1024
-/* So many bytes keep a CPU busy for much longer than it takes to call another. */
-#define SPREAD_BYTES	2048
+/*
+ * So many bytes keep a CPU busy for longer than it takes to call another one, and for
+ * the other one to wake a program that sleeps.
+ */
+#define SPREAD_BYTES	12288
 
 /**
  * struct rx_cb - what is remembered of an skb in a backlog
@@ -112,7 +115,7 @@ static bool pkey_fits(u16 pkey)
  * @qp: QP of the packet before this one, locked; or NULL
  * @known: the addresses fit @qp
  * @same_id: the train's packets had the same IPv4 identification, not one counted up
- * @request: there was a request among the packets
+ * @requests: packets that ended a message
  * @first_id: IPv4 identification of the first
  * @now: time
  * @icrc: the headers, those of the packet at hand once made so
@@ -127,8 +130,8 @@ struct rx {
 	struct rove_qp *qp;
 	bool known;
 	bool same_id;
-	bool request;
 	u16 first_id;
+	u32 requests;
 	u64 now;
 	struct rove_icrc icrc;
 };
@@ -376,7 +379,8 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 	pkt.buf = pl;
 	rove_qp_count(rx->qp, RX_PKTS);
 	trace_rove_rx(rx->qp, &pkt);
-	rx->request = pkt.op->flags & ROVE_OPF_REQUEST;
+	rx->requests += (pkt.op->flags & (ROVE_OPF_REQUEST | ROVE_OPF_LAST)) ==
+			(ROVE_OPF_REQUEST | ROVE_OPF_LAST);
 	if (unlikely(pkt.op->flags & ROVE_OPF_DETH))
 		receive_datagram(rx, &pkt, len, id);
 	else
@@ -421,10 +425,10 @@ static void work_off(struct rx *rx)
 		pos += len;
 	}
 	skb_abort_seq_read(&rx->seq);
-	if (rx->qp && rx->request) {
-		if (id > 1)
+	if (rx->qp) {
+		if (rx->requests > 1 || skb->len >= SPREAD_BYTES)
 			rx->qp->stream = 8;
-		else if (rx->qp->stream)
+		else if (rx->requests && rx->qp->stream)
 			rx->qp->stream--;
 	}
 }
