@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # perftest at full speed, and then: the client is killed, the server is killed,
 # a link is deleted, a netdev goes, a namespace goes.  The survivor ends, nothing
-# is left in `rdma res`, the links still work or are gone.  Argument "gone": only
-# the part where links go.
+# is left in `rdma res`, the links still work or are gone.  Argument "core": a few.
 # timeout: 1200
 . "$(dirname "$0")/lib.sh"
 
@@ -45,7 +44,7 @@ k_both() { kill -9 $srv $cli; }
 
 killed() {
 	ready || bail "two links"
-	for prog in ib_write_bw ib_read_bw; do
+	for prog in $progs; do
 		t "$prog: the client is killed" storm $prog k_client
 		port=$((port + 10))
 		t "$prog: the server is killed" storm $prog k_server
@@ -56,9 +55,11 @@ killed() {
 	topo_del
 }
 
-[[ $1 == gone ]] || killed
+progs="ib_write_bw ib_read_bw" ways=('rdma link delete $LA' 'rdma link delete $LB' 'nA ip link del va' 'rmmod rove' 'ip netns del $NSB')
+[[ $1 == core ]] && progs=ib_write_bw ways=('rdma link delete $LB' 'ip netns del $NSB')
+killed
 [[ $DRIVER_A == rove ]] || done_testing
-for what in 'rdma link delete $LA' 'rdma link delete $LB' 'nA ip link del va' 'rmmod rove' 'ip netns del $NSB'; do
+for what in "${ways[@]}"; do
 	port=$((port + 10))
 	ready || { not_ok "$what: two links"; continue; }
 	t "ib_write_bw: $what" storm ib_write_bw eval "$what"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Unmodified perftest, RC: ib_{write,read,send,atomic}_{bw,lat} over message
 # sizes, path MTUs, events, both directions, many QPs, post lists and inline.
-# With an argument ("core") only the first few.
+# "core": only the first few; "all": all sizes, programs and options.
 # timeout: 1500
 . "$(dirname "$0")/lib.sh"
 
@@ -46,6 +46,21 @@ SIDES="A B" run <<'TABLE'
 8 bytes      | ib_atomic_lat| -A CMP_AND_SWAP -n 200
 TABLE
 [[ $1 == core ]] && done_testing
+[[ $1 == all ]] || {
+	run <<-'TABLE'
+	all sizes            | ib_send_bw    | -a -n 10
+	over IPv6            | ib_read_bw    | -6 -s 65536 -n 100
+	events               | ib_send_lat   | -s 64 -n 100 -e
+	both directions      | ib_write_bw   | -s 16384 -n 100 -b
+	8 QPs, both ways     | ib_send_bw    | -s 8192 -n 50 -q 8 -b
+	lists of 16          | ib_write_bw   | -s 2048 -n 320 -l 16
+	inline               | ib_write_lat  | -s 32 -n 100 -I 32
+	CMP_AND_SWAP, events | ib_atomic_bw  | -A CMP_AND_SWAP -n 200 -e
+	MTU 256              | ib_read_bw    | -m 256 -s 65536 -n 50
+	MTU 2048             | ib_send_bw    | -m 2048 -s 65536 -n 50
+	TABLE
+	done_testing
+}
 
 run <<'TABLE'
 all sizes            | ib_write_bw   | -a -n 20

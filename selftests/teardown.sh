@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # All ways of taking a link down while programs run on it: they must end by
-# themselves, with an error, and leave nothing behind (hazards 28, 29, 62).
+# themselves, with an error, and leave nothing behind (hazards 28, 29, 62).  With
+# "core" either polling or waiting for events, by turns, else both.
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
 
@@ -32,9 +33,11 @@ tear_down() {
 	ip netns del "$NSA"; ip netns del "$NSB"; NSA='' NSB='' LA='' LB=''
 	wait_for 20 no_links
 } 2>/dev/null
+slice=$1 turn=0
 under_load() {	# NAME COMMAND
-	local name=$1 cmd=$2
-	for load in "-s 65536" "-s 65536 -e"; do
+	local name=$1 cmd=$2 loads=("-s 65536" "-s 65536 -e")
+	[[ $slice == core ]] && loads=("${loads[$((turn++ % 2))]}")
+	for load in "${loads[@]}"; do
 		set_up || { not_ok "$name: set-up"; tear_down; return; }
 		t "$name, pingpong $load" with_load eval "$cmd"
 		t "$name, no objects left" wait_for 10 no_objects qp mr
