@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # perftest at full speed, and then: the client is killed, the server is killed,
-# a link is deleted, a netdev goes, a namespace goes.  The survivor ends, nothing
+# a link is deleted, a netdev goes, the module goes.  The survivor ends, nothing
 # is left in `rdma res`, the links still work or are gone.  Argument "core": a few.
 # timeout: 1200
 . "$(dirname "$0")/lib.sh"
@@ -55,8 +55,8 @@ killed() {
 	topo_del
 }
 
-progs="ib_write_bw ib_read_bw" ways=('rdma link delete $LA' 'rdma link delete $LB' 'nA ip link del va' 'rmmod rove' 'ip netns del $NSB')
-[[ $1 == core ]] && progs=ib_write_bw ways=('rdma link delete $LB' 'ip netns del $NSB')
+progs="ib_write_bw ib_read_bw" ways=('rdma link delete $LA' 'rdma link delete $LB' 'nA ip link del va' 'rmmod rove')
+[[ $1 == core ]] && progs=ib_write_bw ways=('rdma link delete $LB' 'rmmod rove')
 killed
 [[ $DRIVER_A == rove ]] || done_testing
 for what in "${ways[@]}"; do
