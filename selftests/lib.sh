@@ -21,6 +21,11 @@
 # in the initial namespace only, so an end with rxe stays there ($NSA or $NSB is
 # empty), and with rxe at both ends policy routes force the packets over the
 # wire ("flat").
+#
+# In a guest that is one of two (vm/run --far) A is here, in the initial namespace,
+# and B in the other guest: $NSB is "@far".  Commands for B go there (vm/far.c), and
+# topo_pair sets up the devices between the two.  Tests that use nA, nB, both, on and
+# the like run there unchanged.
 
 DRIVER_A=${DRIVER_A:-${DRIVER:-rove}}
 DRIVER_B=${DRIVER_B:-${DRIVER:-rove}}
@@ -75,18 +80,28 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 
 # --- both ends ------------------------------------------------------------------
 
-inns() { local ns=$1; shift; if [[ $ns ]]; then ip netns exec "$ns" "$@"; else "$@"; fi; }
+prefix_of() {	# NAMESPACE: what takes a command there
+	case $1 in
+	"") prefix=() ;;
+	@far) prefix=("$bin/far" $ROVE_FAR) ;;
+	*) prefix=(ip netns exec "$1") ;;
+	esac
+}
+inns() { local prefix; prefix_of "$1"; shift; "${prefix[@]}" "$@"; }
 # for the background: $! is the program itself
-spawn() { local ns=$1; shift; if [[ $ns ]]; then exec ip netns exec "$ns" "$@"; else exec "$@"; fi; }
+spawn() { local prefix; prefix_of "$1"; shift; exec "${prefix[@]}" "$@"; }
 nA() { inns "$NSA" "$@"; }
 nB() { inns "$NSB" "$@"; }
 nM() { inns "$NSM" "$@"; }
+# on LINK COMMAND...: in the initial namespace of the machine where the link is
+is_far() { [[ $NSB == @far && $1 == "$LB" ]]; }
+on() { if is_far "$1"; then shift; nB "$@"; else shift; "$@"; fi; }
 
 # Take links, devices and namespaces away; a new topo_... may follow.
 topo_del() {
 	local ns v
 	[[ $LA ]] && rdma link delete "$LA" 2>/dev/null
-	[[ $LB ]] && rdma link delete "$LB" 2>/dev/null
+	[[ $LB ]] && on "$LB" rdma link delete "$LB" 2>/dev/null
 	# it keeps UDP port 4791 of the initial namespace for as long as it is loaded
 	[[ $DRIVER_A == rxe || $DRIVER_B == rxe ]] && modprobe -q -r rdma_rxe
 	nA ip link del va 2>/dev/null
@@ -131,6 +146,7 @@ need_driver() {
 
 make_namespaces() {
 	need_driver
+	[[ $ROVE_FAR ]] && { NSB=@far; return; }
 	[[ $DRIVER_A == rxe ]] || NSA=$(new_ns a)
 	[[ $DRIVER_B == rxe ]] || NSB=$(new_ns b)
 	[[ $NSA || $NSB ]] || FLAT=1
@@ -165,10 +181,22 @@ flatten() {
 	ip -6 neigh replace $B6 lladdr "$bm" dev va nud permanent; ip -6 neigh replace $A6 lladdr "$am" dev vb nud permanent
 }
 
+# The two guests' devices, called va and vb for as long as these live.
+reset_wire() {	# NS NAME
+	inns "$1" bash -c "ip link set wire name $2 2>/dev/null; ip link set $2 down; ip addr flush dev $2
+		tc qdisc del dev $2 root 2>/dev/null; sysctl -qw net.ipv6.conf.$2.accept_dad=0 2>/dev/null; true"
+}
+topo_wire() {
+	local mtu=$1
+	wait_for 120 nB true && nB modprobe "${DRIVER_B/#rxe/rdma_rxe}" || return
+	reset_wire "" va && reset_wire @far vb && set_end "$NSA" va "$mtu" $A4 $A6 && set_end "$NSB" vb "$mtu" $B4 $B6
+}
+
 # topo_pair [MTU]
 topo_pair() {
 	local mtu=${1:-4200}
 	make_namespaces
+	[[ $ROVE_FAR ]] && { topo_wire "$mtu"; return; }
 	ip link add va type veth peer name vb || return
 	[[ $NSA ]] && ip link set va netns "$NSA"
 	[[ $NSB ]] && ip link set vb netns "$NSB"
@@ -180,6 +208,7 @@ topo_pair() {
 # topo_hop [MTU]
 topo_hop() {
 	local mtu=${1:-4200}
+	[[ $ROVE_FAR ]] && skip_all "needs a hop between the ends"
 	make_namespaces
 	NSM=$(new_ns m)
 	ip link add va type veth peer name ma && ip link set dev ma netns "$NSM" || return
@@ -221,7 +250,7 @@ netem_off() {
 # --- RDMA links -------------------------------------------------------------------
 
 link_add() { inns "$1" rdma link add "$2" type "$3" netdev "$4"; }	# NS NAME DRIVER DEV
-port_active() { [[ $(cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null) == *ACTIVE* ]]; }
+port_active() { [[ $(on "$1" cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null) == *ACTIVE* ]]; }
 
 # links: one on each end, and wait until they can be used
 links() {
@@ -246,6 +275,10 @@ declare -A GID_OF=([$A4]=0000:0000:0000:0000:0000:ffff:0a4d:0001 [$B4]=0000:0000
 gid_index() {
 	local want=${GID_OF[$2]:-} i gid type dir=/sys/class/infiniband/$1/ports/1
 	[[ $want ]] || { want=$(gid_of "$2"); GID_OF[$2]=$want; }
+	if is_far "$1"; then
+		nB bash -c "$(declare -f gid_index is_far); declare -A GID_OF=([$2]=$want); gid_index $1 $2"
+		return
+	fi
 	for i in {0..63}; do
 		{ read -r gid < "$dir/gids/$i"; } 2>/dev/null || return 1
 		[[ $gid == "$want" ]] || continue

@@ -41,7 +41,7 @@ topo_pair 4200 || bail "topology"
 
 # the index by the namespace's own sysfs
 xgid() {
-	inns "$1" bash -c "$(declare -f gid_index gid_of); declare -A GID_OF=([x]=y); gid_index $2 $3"
+	inns "$1" bash -c "$(declare -f gid_index gid_of is_far); declare -A GID_OF=([x]=y); gid_index $2 $3"
 }
 x_link() {	# NS NAME DEV
 	link_add "$1" "$2" rove "$3" || return
