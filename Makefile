@@ -9,6 +9,8 @@
 #	make check-all		all tests and the deep ones on both kernels
 #	make bench		rove beside rdma_rxe and TCP: in a VM, and natively
 #	make grow		how cost grows with QPs, processes, MRs, CPUs, sizes; memory
+#	make devices		two VMs on virtio-net and e1000e; a VM without IPv6
+#	make migrate		live migration of a VM under checked traffic
 #	make sim		the simulator alone: no VM, no root
 #	make sim-cost		instructions of the engine, against the committed figures
 #	make clean
@@ -43,7 +45,7 @@ kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 
 libdir ?= $(shell d=$$(pkg-config --variable=libdir libibverbs 2>/dev/null); echo $${d:-/usr/lib})
 
-.PHONY: all setup modules provider install demo check check-all bench grow sim sim-cost clean selftests FORCE
+.PHONY: all setup modules provider install demo check check-all bench grow devices migrate sim sim-cost clean selftests FORCE
 
 all: modules provider
 
@@ -101,6 +103,13 @@ bench: setup
 
 grow: setup
 	@selftests/grow/run
+
+devices: setup
+	@selftests/devices
+
+migrate: setup
+	@. selftests/kernels.sh; k=$$(main_kernel) && $(MAKE) modules KVER=$$k provider selftests && \
+		selftests/vm/migrate -k $$k --times 3
 
 sim:
 	@$(MAKE) -C selftests/sim check
