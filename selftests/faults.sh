@@ -100,6 +100,7 @@ t "  and both ends are told: port error, port active" both_told
 goes_on "the address is removed and given back" -4 addr_back
 t "  and is a GID again" addr_of
 goes_on "MTU 1000 with a path MTU of 1024, and back" -4 mtu_back
+[[ $1 == core ]] && done_testing
 if [[ -e $cpu1 ]]; then
 	goes_on "a CPU is taken away and given back, three times" -4 unplug
 else
@@ -114,7 +115,6 @@ else
 	skip "a bond" "no bonding in this kernel"
 fi
 topo_del
-[[ $1 == core ]] && done_testing
 
 two_ends || bail "two links"
 goes_on "the netdev goes down and up, its IPv6 address is given back" -6 down_up_v6

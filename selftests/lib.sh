@@ -104,7 +104,7 @@ topo_del() {
 	[[ $LB ]] && on "$LB" rdma link delete "$LB" 2>/dev/null
 	# it keeps UDP port 4791 of the initial namespace for as long as it is loaded
 	[[ $DRIVER_A == rxe || $DRIVER_B == rxe ]] && modprobe -q -r rdma_rxe
-	nA ip link del va 2>/dev/null
+	[[ $ROVE_FAR ]] || nA ip link del va 2>/dev/null
 	for ns in $NSA $NSB $NSM; do ip netns del "$ns" 2>/dev/null; done
 	if [[ $FLAT ]]; then
 		for v in -4 -6; do
