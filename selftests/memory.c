@@ -444,6 +444,174 @@ static void t_rereg_traffic(void)
 	CHECK(!ibv_dereg_mr(m));
 }
 
+/* --- a region of nothing -------------------------------------------------------- */
+
+static void t_null(void)
+{
+	struct ibv_mr *null = ibv_alloc_null_mr(b.pd);
+	const uint64_t far = 1ull << 63;
+	struct ibv_sge to[3];
+	struct ibv_recv_wr rwr = { .sg_list = to, .num_sge = 3 }, *rbad;
+	struct ibv_send_wr swr = { .sg_list = to, .num_sge = 3, .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED }, *sbad;
+	struct ibv_wc wc;
+	int i;
+
+	CHECK(null);
+	to[0] = (struct ibv_sge){ (uintptr_t)mem, 10000, mr->lkey };
+	to[1] = (struct ibv_sge){ far, 20001, null->lkey };
+	to[2] = (struct ibv_sge){ (uintptr_t)mem + 10000, 5000, mr->lkey };
+
+	/* of what is received there nothing is left: the rest is where it belongs */
+	scramble(near, 35001);
+	CHECK(!ibv_post_recv(b.qp, &rwr, &rbad));
+	CHECK(!use(IBV_WR_SEND, 0, 35001, 0));
+	CHECK(!done(b.cq, &wc) && wc.byte_len == 35001);
+	CHECK(!memcmp(mem, near, 10000) && !memcmp(mem + 10000, near + 30001, 5000));
+
+	/* what is sent from there is zero, whatever was received there */
+	memset(near, 0xaa, 35001);
+	CHECK(!post_recv(&a, near, 35001, src->lkey));
+	CHECK(!ibv_post_send(b.qp, &swr, &sbad));
+	CHECK(!done(a.cq, &wc) && wc.byte_len == 35001);
+	CHECK(!memcmp(mem, near, 10000) && !memcmp(mem + 10000, near + 30001, 5000));
+	for (i = 10000; i < 30001; i++)
+		CHECK(!near[i]);
+
+	/* so is a READ into it, which is one all the same */
+	CHECK(!done(b.cq, NULL));
+	CHECK(!rdma(&b, b.qp, IBV_WR_RDMA_READ, (void *)far, 20000, null->lkey,
+		    (uintptr_t)near, src->rkey));
+	CHECK(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL));
+	CHECK(!ibv_dereg_mr(null));
+}
+
+/* It is for local use, up to the end of all addresses, and by its own domain. */
+static void t_null_refused(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(b.ctx);
+	struct ibv_mr *null = ibv_alloc_null_mr(b.pd), *other = ibv_alloc_null_mr(pd);
+
+	CHECK(null && other);
+	CHECK(use(IBV_WR_RDMA_WRITE, 0, 8, null->lkey) == IBV_WC_REM_ACCESS_ERR);
+	pair_close();
+	pair_open();
+	CHECK(use(IBV_WR_RDMA_READ, 0, 8, null->lkey) == IBV_WC_REM_ACCESS_ERR);
+	pair_close();
+	pair_open();
+	CHECK(rdma(&b, b.qp, IBV_WR_RDMA_WRITE, (void *)-8ul, 16, null->lkey,
+		   (uintptr_t)near, src->rkey) == IBV_WC_LOC_PROT_ERR);
+	pair_close();
+	pair_open();
+	CHECK(rdma(&b, b.qp, IBV_WR_RDMA_WRITE, NULL, 16, other->lkey,
+		   (uintptr_t)near, src->rkey) == IBV_WC_LOC_PROT_ERR);
+	CHECK(!ibv_dereg_mr(null) && !ibv_dereg_mr(other) && !ibv_dealloc_pd(pd));
+}
+
+/* --- objects of another process --------------------------------------------------- */
+
+/* What the other process is told.  The memory of the region begins with @text. */
+struct told {
+	int fd;
+	char gid[8];
+	uint32_t pd, mr, dm, lkey, rkey;
+	uint64_t addr, length;
+	char text[32];
+};
+
+static int import(const char *hex)
+{
+	struct told t;
+	struct ibv_pd *pd;
+	struct ibv_mr *m;
+	struct ibv_dm *dm;
+	char *buf = aligned_alloc(4096, LEN);
+	size_t i;
+
+	for (i = 0; i < sizeof(t); i++)
+		sscanf(hex + 2 * i, "%2hhx", (unsigned char *)&t + i);
+	a.ctx = ibv_import_device(t.fd);
+	if (!a.ctx)
+		die("import_device");
+	pd = ibv_import_pd(a.ctx, t.pd);
+	m = pd ? ibv_import_mr(pd, t.mr) : NULL;
+	dm = ibv_import_dm(a.ctx, t.dm);
+	if (!m || !dm)
+		die("import");
+	if (m->lkey != t.lkey || m->rkey != t.rkey || m->length != t.length)
+		return 4;
+	if (ibv_import_mr(pd, 0x123456) || ibv_import_dm(a.ctx, 0x123456))
+		return 5;
+
+	/* device memory: the same bytes */
+	if (ibv_memcpy_from_dm(buf, dm, 0, 32) || memcmp(buf, t.text, 32) ||
+	    ibv_memcpy_to_dm(dm, 1024, t.text, 32))
+		return 6;
+	if (!ibv_memcpy_to_dm(dm, 4096, t.text, 32))
+		return 7;	/* it ends there */
+
+	/* queues of ours in the domain of the other, memory of both */
+	a.pd = pd;
+	a.gid_index = atoi(t.gid);
+	if (ibv_query_gid(a.ctx, 1, a.gid_index, &a.gid))
+		return 8;
+	b = a;
+	pair_open();
+	src = ibv_reg_mr(pd, buf, LEN, ALL);
+	if (!src || rdma(&a, a.qp, IBV_WR_RDMA_READ, buf, 32, src->lkey, t.addr, m->rkey) ||
+	    memcmp(buf, t.text, 32))
+		return 9;
+	if (rdma(&a, a.qp, IBV_WR_RDMA_WRITE, buf, 32, src->lkey, t.addr + 100, m->rkey))
+		return 10;
+	pair_close();
+	if (ibv_dereg_mr(src))
+		return 11;
+	ibv_unimport_mr(m);
+	ibv_unimport_dm(dm);
+	ibv_unimport_pd(pd);
+	return ibv_close_device(a.ctx) ? 12 : 0;
+}
+
+static void t_import(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_dm *dm = ibv_alloc_dm(b.ctx, &attr);
+	struct told t = { .fd = dup(b.ctx->cmd_fd), .text = "what the other process sees" };
+	char hex[2 * sizeof(t) + 1], back[32];
+	int status;
+	pid_t pid;
+	size_t i;
+
+	CHECK(dm && t.fd >= 0 && !ibv_memcpy_to_dm(dm, 0, t.text, 32));
+	memset(mem, 0, LEN);
+	memcpy(mem, t.text, 32);
+	snprintf(t.gid, sizeof(t.gid), "%d", b.gid_index);
+	t.pd = b.pd->handle;
+	t.mr = mr->handle;
+	t.dm = dm->handle;
+	t.lkey = mr->lkey;
+	t.rkey = mr->rkey;
+	t.addr = (uintptr_t)mem;
+	t.length = LEN;
+	for (i = 0; i < sizeof(t); i++)
+		sprintf(hex + 2 * i, "%02x", ((unsigned char *)&t)[i]);
+	pid = fork();
+	if (!pid) {
+		execl("/proc/self/exe", "memory", "import", hex, NULL);
+		_exit(127);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+	if (status)
+		printf("# the other process: %#x\n", status);
+	CHECK(!status);
+	close(t.fd);
+	/* it has written to both, and taken away nothing of ours */
+	CHECK(!memcmp(mem + 100, t.text, 32));
+	CHECK(!ibv_memcpy_from_dm(back, dm, 1024, 32) && !memcmp(back, t.text, 32));
+	CHECK(works((uintptr_t)mem, mem, LEN, mr->rkey));
+	CHECK(!ibv_free_dm(dm));
+}
+
 /* For t_killed(): windows that nobody deallocates. */
 static int leave(const char *dev)
 {
@@ -475,6 +643,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "leave"))
 		return leave(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "import"))
+		return import(argv[2]);
 	if (argc != 5)
 		return 2;
 	end_open(&a, argv[1], argv[2]);
@@ -499,6 +669,9 @@ int main(int argc, char **argv)
 	run("a window of type 2 serves one QP", t_other_qp);
 	run("a region stays while a window is bound to it", t_busy);
 	run("a program that leaves windows behind", t_killed);
+	run("a region of nothing: discards what it is given, yields zeros", t_null);
+	run("a region of nothing is for local use, in its domain", t_null_refused);
+	run("PD, MR and DM imported by another process", t_import);
 	run("rereg_mr, all combinations of flags", t_rereg);
 	run("rereg_mr fails and leaves the region as it was", t_rereg_fails);
 	run("rereg_mr under traffic", t_rereg_traffic);

@@ -7,12 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#include <rdma/rdma_user_ioctl.h>
-
-#include "rove.h"
+#include "uverbs.h"
 
 /**
  * struct rove_dm - device memory
@@ -64,55 +61,44 @@ static int copy_from_dm(void *to, struct ibv_dm *ibdm, uint64_t offset,
 
 /* DM_ALLOC with our attribute; libibverbs has no room for one in its call. */
 static int alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr,
-		 uint32_t *handle, struct rove_alloc_dm_resp *resp)
+		 uint32_t *handle, struct rove_dm_info *info)
 {
-	struct {
-		struct ib_uverbs_ioctl_hdr hdr;
-		struct ib_uverbs_attr attrs[4];
-	} cmd = {
-		.hdr = {
-			.length = sizeof(cmd),
-			.object_id = UVERBS_OBJECT_DM,
-			.method_id = UVERBS_METHOD_DM_ALLOC,
-			.num_attrs = 4,
-			.driver_id = ROVE_DRIVER_ID,
-		},
-	};
 	uint64_t length = attr->length;
+	struct ib_uverbs_attr *dm;
+	struct rove_call call;
+	int ret;
 
-	cmd.attrs[0] = (struct ib_uverbs_attr) {
-		.attr_id = UVERBS_ATTR_ALLOC_DM_HANDLE,
-		.flags = UVERBS_ATTR_F_MANDATORY,
-	};
-	cmd.attrs[1] = (struct ib_uverbs_attr) {
-		.attr_id = UVERBS_ATTR_ALLOC_DM_LENGTH,
-		.flags = UVERBS_ATTR_F_MANDATORY,
-		.len = sizeof(length),
-		.data = length,
-	};
-	cmd.attrs[2] = (struct ib_uverbs_attr) {
-		.attr_id = UVERBS_ATTR_ALLOC_DM_ALIGNMENT,
-		.flags = UVERBS_ATTR_F_MANDATORY,
-		.len = sizeof(attr->log_align_req),
-	};
-	memcpy(&cmd.attrs[2].data, &attr->log_align_req,
-	       sizeof(attr->log_align_req));
-	cmd.attrs[3] = (struct ib_uverbs_attr) {
-		.attr_id = ROVE_ATTR_ALLOC_DM_RESP,
-		.flags = UVERBS_ATTR_F_MANDATORY,
-		.len = sizeof(*resp),
-		.data = (uintptr_t)resp,
-	};
-	if (ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &cmd.hdr))
-		return errno;
-	*handle = cmd.attrs[0].data;
-	return 0;
+	rove_call_init(&call, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC);
+	dm = rove_call_object(&call, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
+	rove_call_in(&call, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, sizeof(length));
+	rove_call_in(&call, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &attr->log_align_req,
+		     sizeof(attr->log_align_req));
+	rove_call_out(&call, ROVE_ATTR_ALLOC_DM_RESP, info, sizeof(*info));
+	ret = rove_call_make(context, &call);
+	*handle = dm->data;
+	return ret;
+}
+
+/* One that the kernel has, under dm->vdm.handle: 0 or an errno. */
+static int set_up(struct rove_dm *dm, struct ibv_context *context,
+		  const struct rove_dm_info *info)
+{
+	dm->vdm.dm.context = context;
+	dm->vdm.dm.memcpy_to_dm = copy_to_dm;
+	dm->vdm.dm.memcpy_from_dm = copy_from_dm;
+	/* what a program passes on to who is to import it */
+	dm->vdm.dm.handle = dm->vdm.handle;
+	dm->length = info->length;
+	dm->map_size = info->mmap_size;
+	dm->map = mmap(NULL, dm->map_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       context->cmd_fd, (off_t)info->mmap_offset);
+	return dm->map == MAP_FAILED ? errno : 0;
 }
 
 struct ibv_dm *rove_alloc_dm(struct ibv_context *context,
 			     struct ibv_alloc_dm_attr *attr)
 {
-	struct rove_alloc_dm_resp resp = {};
+	struct rove_dm_info info = {};
 	struct rove_dm *dm;
 	int ret;
 
@@ -123,22 +109,12 @@ struct ibv_dm *rove_alloc_dm(struct ibv_context *context,
 	dm = calloc(1, sizeof(*dm));
 	if (!dm)
 		return NULL;
-	dm->vdm.dm.context = context;
-	dm->vdm.dm.memcpy_to_dm = copy_to_dm;
-	dm->vdm.dm.memcpy_from_dm = copy_from_dm;
-	dm->length = attr->length;
-
-	ret = alloc(context, attr, &dm->vdm.handle, &resp);
+	ret = alloc(context, attr, &dm->vdm.handle, &info);
 	if (ret)
 		goto err_free;
-	/* ibv_import_dm() of another process finds it here */
-	dm->vdm.dm.handle = dm->vdm.handle;
-	dm->map_size = resp.mmap_size;
-	dm->map = mmap(NULL, dm->map_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       context->cmd_fd, (off_t)resp.mmap_offset);
-	if (dm->map != MAP_FAILED)
+	ret = set_up(dm, context, &info);
+	if (!ret)
 		return &dm->vdm.dm;
-	ret = errno;
 	ibv_cmd_free_dm(&dm->vdm);
 err_free:
 	free(dm);
@@ -156,6 +132,38 @@ int rove_free_dm(struct ibv_dm *ibdm)
 	munmap(dm->map, dm->map_size);
 	free(dm);
 	return 0;
+}
+
+struct ibv_dm *rove_import_dm(struct ibv_context *context, uint32_t handle)
+{
+	struct rove_dm_info info = {};
+	struct rove_call call;
+	struct rove_dm *dm;
+	int ret;
+
+	dm = calloc(1, sizeof(*dm));
+	if (!dm)
+		return NULL;
+	dm->vdm.handle = handle;
+	rove_call_init(&call, UVERBS_OBJECT_DM, ROVE_METHOD_DM_QUERY);
+	rove_call_object(&call, ROVE_ATTR_QUERY_DM_HANDLE, handle);
+	rove_call_out(&call, ROVE_ATTR_QUERY_DM_RESP, &info, sizeof(info));
+	ret = rove_call_make(context, &call);
+	if (!ret)
+		ret = set_up(dm, context, &info);
+	if (!ret)
+		return &dm->vdm.dm;
+	free(dm);
+	errno = ret;
+	return NULL;
+}
+
+void rove_unimport_dm(struct ibv_dm *ibdm)
+{
+	struct rove_dm *dm = to_rove_dm(ibdm);
+
+	munmap(dm->map, dm->map_size);
+	free(dm);
 }
 
 struct ibv_mr *rove_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm,

@@ -51,6 +51,23 @@ int rove_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
+/* The domain of another process that has the context open, too. */
+struct ibv_pd *rove_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct rove_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return NULL;
+	pd->pd.context = context;
+	pd->pd.handle = handle;
+	return &pd->pd;
+}
+
+void rove_unimport_pd(struct ibv_pd *ibpd)
+{
+	free(to_rove_pd(ibpd));
+}
+
 struct ibv_td *rove_alloc_td(struct ibv_context *context,
 			     struct ibv_td_init_attr *attr)
 {

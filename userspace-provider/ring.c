@@ -43,8 +43,9 @@ static_assert(offsetof(struct rove_cqe, pkey_index) == 48, "pkey_index");
 
 static_assert(sizeof(struct rove_ring_info) == 24, "ring info");
 static_assert(sizeof(struct rove_alloc_ucontext_resp) == 16, "context answer");
-static_assert(sizeof(struct rove_alloc_dm_resp) == 16, "DM answer");
+static_assert(sizeof(struct rove_dm_info) == 16, "DM answer");
 static_assert(sizeof(struct rove_create_ah_resp) == 8, "AH answer");
+static_assert(sizeof(struct rove_reg_mr_req) == 8, "MR request");
 static_assert(sizeof(struct rove_create_cq_resp) == 24, "CQ answer");
 static_assert(sizeof(struct rove_create_srq_resp) == 24, "SRQ answer");
 static_assert(sizeof(struct rove_modify_srq) == 8, "MODIFY_SRQ");

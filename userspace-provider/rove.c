@@ -89,6 +89,7 @@ static const struct verbs_context_ops rove_context_ops = {
 	.advise_mr = ibv_cmd_advise_mr,
 	.alloc_dm = rove_alloc_dm,
 	.alloc_mw = rove_alloc_mw,
+	.alloc_null_mr = rove_alloc_null_mr,
 	.alloc_parent_domain = rove_alloc_parent_domain,
 	.alloc_pd = rove_alloc_pd,
 	.alloc_td = rove_alloc_td,
@@ -113,8 +114,11 @@ static const struct verbs_context_ops rove_context_ops = {
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = rove_free_context,
 	.free_dm = rove_free_dm,
-	.modify_cq = rove_modify_cq,
 	.get_srq_num = rove_get_srq_num,
+	.import_dm = rove_import_dm,
+	.import_mr = rove_import_mr,
+	.import_pd = rove_import_pd,
+	.modify_cq = rove_modify_cq,
 	.modify_qp = rove_modify_qp,
 	.modify_qp_rate_limit = rove_modify_qp_rate_limit,
 	.modify_srq = rove_modify_srq,
@@ -130,10 +134,14 @@ static const struct verbs_context_ops rove_context_ops = {
 	.query_rt_values = rove_query_rt_values,
 	.query_srq = rove_query_srq,
 	.reg_dm_mr = rove_reg_dm_mr,
+	.reg_dmabuf_mr = rove_reg_dmabuf_mr,
 	.reg_mr = rove_reg_mr,
 	.req_notify_cq = rove_req_notify_cq,
 	.rereg_mr = rove_rereg_mr,
 	.resize_cq = rove_resize_cq,
+	.unimport_dm = rove_unimport_dm,
+	.unimport_mr = rove_unimport_mr,
+	.unimport_pd = rove_unimport_pd,
 };
 
 static struct verbs_context *rove_alloc_context(struct ibv_device *device,
@@ -152,6 +160,30 @@ static struct verbs_context *rove_alloc_context(struct ibv_device *device,
 
 	ret = rove_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
 				   &resp.core, sizeof(resp));
+	if (ret) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		errno = ret;
+		return NULL;
+	}
+
+	verbs_set_ops(&ctx->vctx, &rove_context_ops);
+	return &ctx->vctx;
+}
+
+/* A context that another process has opened, and whose descriptor we were given. */
+static struct verbs_context *rove_import_context(struct ibv_device *device,
+						 int cmd_fd)
+{
+	struct rove_context *ctx;
+	int ret;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   ROVE_DRIVER_ID);
+	if (!ctx)
+		return NULL;
+
+	ret = ibv_cmd_query_context(&ctx->vctx.context, NULL);
 	if (ret) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);
@@ -191,5 +223,6 @@ static const struct verbs_device_ops rove_device_ops = {
 	.alloc_device = rove_alloc_device,
 	.uninit_device = rove_uninit_device,
 	.alloc_context = rove_alloc_context,
+	.import_context = rove_import_context,
 };
 PROVIDER_DRIVER(rove, rove_device_ops);

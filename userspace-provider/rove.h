@@ -244,6 +244,8 @@ static inline bool rove_wq_full(struct rove_wq *wq)
 /* pd.c */
 struct ibv_pd *rove_alloc_pd(struct ibv_context *context);
 int rove_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_pd *rove_import_pd(struct ibv_context *context, uint32_t handle);
+void rove_unimport_pd(struct ibv_pd *ibpd);
 struct ibv_td *rove_alloc_td(struct ibv_context *context,
 			     struct ibv_td_init_attr *attr);
 int rove_dealloc_td(struct ibv_td *ibtd);
@@ -256,6 +258,11 @@ struct ibv_mr *rove_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 int rove_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int rove_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *rove_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd, int access);
+struct ibv_mr *rove_alloc_null_mr(struct ibv_pd *pd);
+struct ibv_mr *rove_import_mr(struct ibv_pd *pd, uint32_t handle);
+void rove_unimport_mr(struct ibv_mr *mr);
 
 /* mw.c */
 struct ibv_mw *rove_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
@@ -266,6 +273,8 @@ int rove_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 struct ibv_dm *rove_alloc_dm(struct ibv_context *context,
 			     struct ibv_alloc_dm_attr *attr);
 int rove_free_dm(struct ibv_dm *ibdm);
+struct ibv_dm *rove_import_dm(struct ibv_context *context, uint32_t handle);
+void rove_unimport_dm(struct ibv_dm *ibdm);
 struct ibv_mr *rove_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm,
 			      uint64_t offset, size_t length, unsigned int access);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -107,6 +109,14 @@ int ibv_cmd_get_context(struct verbs_context *context,
 	return 0;
 }
 
+int ibv_cmd_query_context(struct ibv_context *context,
+			  struct ibv_command_buffer *driver)
+{
+	assert(!driver);
+	context->num_comp_vectors = 3;
+	return 0;
+}
+
 int ibv_cmd_query_device_any(struct ibv_context *context,
 			     const struct ibv_query_device_ex_input *input,
 			     struct ibv_device_attr_ex *attr, size_t attr_size,
@@ -155,15 +165,29 @@ int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 		   struct ibv_reg_mr *cmd, size_t cmd_size,
 		   struct ib_uverbs_reg_mr_resp *resp, size_t resp_size)
 {
+	struct rove_reg_mr_req *own = (void *)(cmd + 1);
+
 	(void)pd;
 	(void)addr;
 	(void)iova;
 	(void)access;
-	(void)mr;
-	assert(cmd_size == sizeof(*cmd) && resp_size == sizeof(*resp));
-	if (!length)
+	assert(resp_size == sizeof(*resp));
+	mr->mr_type = IBV_MR_TYPE_MR;
+	if (cmd_size == sizeof(*cmd) + sizeof(*own))
+		assert(own->flags == ROVE_MR_NULL && !own->rsvd);
+	else if (assert(cmd_size == sizeof(*cmd)), !length)
 		return EINVAL;
 	fake_live++;
+	return 0;
+}
+
+int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *mr, uint32_t handle)
+{
+	if (handle != 55)
+		return ENOENT;
+	mr->ibv_mr.context = pd->context;
+	mr->ibv_mr.pd = pd;
+	mr->ibv_mr.handle = handle;
 	return 0;
 }
 
@@ -220,7 +244,8 @@ int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type,
 
 int ibv_cmd_free_dm(struct verbs_dm *dm)
 {
-	(void)dm;
+	assert(dm->handle == 66);
+	fake_live--;
 	return 0;
 }
 
@@ -356,8 +381,14 @@ int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 {
 	struct rove_create_srq_resp *own = (void *)((char *)resp + sizeof(*resp));
 
-	assert(attr->srq_type == IBV_SRQT_BASIC && attr->pd);
-	assert(cmd_size == sizeof(*cmd));
+	assert(attr->pd && cmd_size == sizeof(*cmd));
+	if (attr->srq_type == IBV_SRQT_XRC) {
+		assert(attr->cq && attr->xrcd);
+		srq->srq_num = 0x1234;
+	} else {
+		assert(attr->srq_type == IBV_SRQT_BASIC);
+	}
+	srq->srq_type = attr->srq_type;
 	assert(resp_size == sizeof(*resp) + sizeof(*own));
 	make_ring(&fake_srq, attr->attr.max_wr, sizeof(struct rove_recv_wqe) +
 		  attr->attr.max_sge * sizeof(struct rove_sge));
@@ -408,6 +439,44 @@ int ibv_cmd_destroy_srq(struct ibv_srq *srq)
 {
 	(void)srq;
 	fake_live--;
+	return 0;
+}
+
+int ibv_cmd_open_xrcd(struct ibv_context *context, struct verbs_xrcd *xrcd,
+		      int xrcd_size, struct ibv_xrcd_init_attr *attr,
+		      struct ibv_open_xrcd *cmd, size_t cmd_size,
+		      struct ib_uverbs_open_xrcd_resp *resp, size_t resp_size)
+{
+	assert(xrcd_size == sizeof(*xrcd));
+	assert(cmd_size == sizeof(*cmd) && resp_size == sizeof(*resp));
+	if (attr->oflags & ~(O_CREAT | O_EXCL))
+		return EINVAL;
+	xrcd->xrcd.context = context;
+	xrcd->handle = 88;
+	fake_live++;
+	return 0;
+}
+
+int ibv_cmd_close_xrcd(struct verbs_xrcd *xrcd)
+{
+	assert(xrcd->handle == 88);
+	fake_live--;
+	return 0;
+}
+
+int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp,
+		    int qp_size, struct ibv_qp_open_attr *attr,
+		    struct ibv_open_qp *cmd, size_t cmd_size,
+		    struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+{
+	assert(qp_size == sizeof(*qp));
+	assert(cmd_size == sizeof(*cmd) && resp_size == sizeof(*resp));
+	if (attr->qp_num != 99)
+		return EINVAL;
+	qp->qp.context = context;
+	qp->qp.qp_type = attr->qp_type;
+	qp->qp.qp_num = attr->qp_num;
+	fake_live++;
 	return 0;
 }
 
@@ -506,14 +575,100 @@ ssize_t __wrap_write(int file, const void *buf, size_t len)
 	return len;
 }
 
+/* The command file, or a duplicate of it. */
+static bool is_ours(int file)
+{
+	struct stat a, b;
+
+	return !fstat(file, &a) && !fstat(fd, &b) && a.st_ino == b.st_ino &&
+	       a.st_dev == b.st_dev;
+}
+
+static struct ib_uverbs_attr *attr_of(struct ib_uverbs_ioctl_hdr *hdr,
+				      uint16_t id, uint16_t len)
+{
+	unsigned int i;
+
+	for (i = 0; i < hdr->num_attrs; i++) {
+		if (hdr->attrs[i].attr_id != id)
+			continue;
+		assert(hdr->attrs[i].len == len);
+		assert(hdr->attrs[i].flags == UVERBS_ATTR_F_MANDATORY);
+		return &hdr->attrs[i];
+	}
+	assert(!"attribute");
+	return NULL;
+}
+
+/* One page, whatever it is: handle 66. */
+static int dm_call(struct ib_uverbs_ioctl_hdr *hdr)
+{
+	static struct rove_dm_info dm;
+	struct ib_uverbs_attr *resp;
+
+	if (hdr->method_id == UVERBS_METHOD_DM_ALLOC) {
+		dm = (struct rove_dm_info){
+			.mmap_offset = fd_end,
+			.mmap_size = 4096,
+			.length = attr_of(hdr, UVERBS_ATTR_ALLOC_DM_LENGTH, 8)->data,
+		};
+		fd_end += 4096;
+		assert(!ftruncate(fd, fd_end));
+		attr_of(hdr, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, 4);
+		attr_of(hdr, UVERBS_ATTR_ALLOC_DM_HANDLE, 0)->data = 66;
+		resp = attr_of(hdr, ROVE_ATTR_ALLOC_DM_RESP, sizeof(dm));
+		fake_live++;
+	} else {
+		assert(hdr->method_id == ROVE_METHOD_DM_QUERY);
+		if (attr_of(hdr, ROVE_ATTR_QUERY_DM_HANDLE, 0)->data != 66) {
+			errno = ENOENT;
+			return -1;
+		}
+		resp = attr_of(hdr, ROVE_ATTR_QUERY_DM_RESP, sizeof(dm));
+	}
+	memcpy((void *)(uintptr_t)resp->data, &dm, sizeof(dm));
+	return 0;
+}
+
+static int reg_dmabuf_mr(struct ib_uverbs_ioctl_hdr *hdr)
+{
+	struct ib_uverbs_attr *a;
+	uint32_t key = 0xabcd;
+
+	assert(hdr->method_id == UVERBS_METHOD_REG_DMABUF_MR && hdr->num_attrs == 9);
+	assert(attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, 0)->data == 77);
+	assert(attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, 8)->data == 4096);
+	assert(attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, 8)->data == 1ULL << 33);
+	assert(attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_IOVA, 8)->data == 1ULL << 40);
+	assert(attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 4)->data == 7);
+	if (attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_FD, 4)->data != 5) {
+		errno = EBADF;
+		return -1;
+	}
+	a = attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, sizeof(key));
+	memcpy((void *)(uintptr_t)a->data, &key, sizeof(key));
+	a = attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, sizeof(key));
+	memcpy((void *)(uintptr_t)a->data, &key, sizeof(key));
+	attr_of(hdr, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0)->data = 44;
+	fake_live++;
+	return 0;
+}
+
 int __wrap_ioctl(int file, unsigned long request, void *arg);
 int __wrap_ioctl(int file, unsigned long request, void *arg)
 {
 	struct ib_uverbs_ioctl_hdr *hdr = arg;
 
-	assert(file == fd && request == RDMA_VERBS_IOCTL);
-	assert(hdr->length == sizeof(*hdr) + 3 * sizeof(hdr->attrs[0]));
-	assert(hdr->num_attrs == 3 && hdr->driver_id == ROVE_DRIVER_ID);
+	assert(is_ours(file) && request == RDMA_VERBS_IOCTL);
+	assert(hdr->length == sizeof(*hdr) + hdr->num_attrs * sizeof(hdr->attrs[0]));
+	assert(hdr->driver_id == ROVE_DRIVER_ID);
+	switch (hdr->object_id) {
+	case UVERBS_OBJECT_DM:
+		return dm_call(hdr);
+	case UVERBS_OBJECT_MR:
+		return reg_dmabuf_mr(hdr);
+	}
+	assert(hdr->num_attrs == 3);
 	assert(hdr->attrs[0].attr_id == UVERBS_ATTR_WRITE_CMD &&
 	       hdr->attrs[0].data == IB_USER_VERBS_CMD_POST_SEND);
 	assert(hdr->attrs[1].len == sizeof(struct ib_uverbs_post_send));

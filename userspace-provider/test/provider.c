@@ -5,11 +5,13 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake.h"
 
@@ -277,6 +279,8 @@ static void t_wqe(void)
 
 	/* What must be refused. */
 	wr.opcode = IBV_WR_BIND_MW;
+	wr.bind_mw.mw = &(struct ibv_mw){ .pd = pd, .type = IBV_MW_TYPE_1 };
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){};
 	CHECK(fake_ops->post_send(p.qp, &wr, &bad) == EINVAL && bad == &wr);
 	wr.opcode = IBV_WR_TSO;
 	CHECK(fake_ops->post_send(p.qp, &wr, &bad) == EINVAL);
@@ -486,7 +490,7 @@ static void t_wr_api(void)
 	char big[101] = "";
 
 	CHECK(p.rqp->vqp.comp_mask & VERBS_QP_EX);
-	CHECK(!qpx->wr_bind_mw && !qpx->wr_send_tso && !qpx->wr_set_ud_addr);
+	CHECK(qpx->wr_bind_mw && !qpx->wr_send_tso && !qpx->wr_set_ud_addr);
 
 	qpx->wr_start(qpx);
 	qpx->wr_id = 1;
@@ -825,6 +829,61 @@ static void t_mr_ah(void)
 	CHECK(ah && !fake_ops->destroy_ah(ah));
 }
 
+static void t_other_memory(void)
+{
+	struct ibv_alloc_dm_attr dma = { .length = 100 };
+	struct ibv_mr *null = fake_ops->alloc_null_mr(pd);
+	struct ibv_mr *mr = fake_ops->reg_dmabuf_mr(pd, 4096, 1ULL << 33, 1ULL << 40, 5, 7);
+	struct ibv_dm *dm = fake_ops->alloc_dm(ctx, &dma);
+	char buf[8] = "dm data";
+
+	CHECK(null && null->length == SIZE_MAX && !null->addr && null->pd == pd);
+	CHECK(((struct verbs_mr *)null)->mr_type == IBV_MR_TYPE_NULL_MR);
+	CHECK(!fake_ops->dereg_mr((struct verbs_mr *)null));
+	CHECK(mr && mr->lkey == 0xabcd && mr->rkey == 0xabcd && mr->handle == 44);
+	CHECK(((struct verbs_mr *)mr)->mr_type == IBV_MR_TYPE_DMABUF_MR);
+	CHECK(!fake_ops->dereg_mr((struct verbs_mr *)mr));
+	CHECK(!fake_ops->reg_dmabuf_mr(pd, 4096, 1ULL << 33, 1ULL << 40, 6, 7) &&
+	      errno == EBADF);
+	CHECK(dm && dm->handle == 66 && !dm->memcpy_to_dm(dm, 92, buf, 8));
+	CHECK(dm->memcpy_to_dm(dm, 96, buf, 8) == EFAULT);
+	CHECK(dm->memcpy_to_dm(dm, -4ULL, buf, 8) == EFAULT);
+	CHECK(!fake_ops->free_dm(dm));
+}
+
+static void t_import(void)
+{
+	struct ibv_alloc_dm_attr dma = { .length = 100 };
+	struct ibv_dm *dm = fake_ops->alloc_dm(ctx, &dma), *its;
+	struct verbs_context *vctx = fake_device->import_context(NULL, dup(ctx->cmd_fd));
+	char buf[8] = "dm data", back[8];
+	struct ibv_context *other;
+	struct ibv_pd *its_pd;
+	struct ibv_mr *mr;
+	int live = fake_live;
+
+	CHECK(dm && vctx);
+	other = &vctx->context;
+	CHECK(other->num_comp_vectors == 3);
+	its_pd = fake_ops->import_pd(other, pd->handle);
+	CHECK(its_pd && its_pd->handle == pd->handle && its_pd->context == other);
+	mr = fake_ops->import_mr(its_pd, 55);
+	CHECK(mr && mr->handle == 55);
+	CHECK(!fake_ops->import_mr(its_pd, 56) && errno == ENOENT);
+	its = fake_ops->import_dm(other, dm->handle);
+	CHECK(its && its->handle == dm->handle);
+	CHECK(!dm->memcpy_to_dm(dm, 0, buf, 8) && !its->memcpy_from_dm(back, its, 0, 8));
+	CHECK(!strcmp(buf, back));
+	CHECK(its->memcpy_from_dm(back, its, 96, 8) == EFAULT);
+	CHECK(!fake_ops->import_dm(other, 67) && errno == ENOENT);
+	fake_ops->unimport_dm(its);
+	fake_ops->unimport_mr(mr);
+	fake_ops->unimport_pd(its_pd);
+	fake_ops->free_context(other);
+	CHECK(fake_live == live);
+	CHECK(!fake_ops->free_dm(dm));
+}
+
 /*
  * Two threads post, a third is the kernel and moves each request to the CQ, a
  * fourth polls: all arrive, whole, each poster's in order.
@@ -970,6 +1029,41 @@ static void t_srq(void)
 	CHECK(!fake_ops->destroy_srq(srq));
 }
 
+static void t_xrc(void)
+{
+	struct ibv_xrcd_init_attr xa = { .oflags = O_CREAT };
+	struct ibv_xrcd *xrcd = fake_ops->open_xrcd(ctx, &xa);
+	struct ibv_cq *cq = fake_ops->create_cq(ctx, 8, NULL, 0);
+	struct ibv_srq_init_attr_ex sa = {
+		.attr = { 8, 1, 0 }, .srq_type = IBV_SRQT_XRC, .pd = pd,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD,
+		.cq = cq,
+	};
+	struct ibv_qp_open_attr qa = { .qp_num = 99, .qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	uint32_t num;
+
+	CHECK(xrcd && cq);
+	sa.xrcd = xrcd;
+	/* the CQ is not in the mask */
+	CHECK(!fake_ops->create_srq_ex(ctx, &sa) && errno == EINVAL);
+	sa.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+	srq = fake_ops->create_srq_ex(ctx, &sa);
+	CHECK(srq && !fake_ops->get_srq_num(srq, &num) && num == 0x1234);
+	CHECK(!post_srq(srq, 1) && fake_srq.hdr->prod == 1);
+	qp = fake_ops->open_qp(ctx, &qa);
+	CHECK(qp && qp->qp_num == 99);
+	CHECK(!fake_ops->destroy_qp(qp));
+	qa.qp_num = 98;
+	CHECK(!fake_ops->open_qp(ctx, &qa) && errno == EINVAL);
+	CHECK(!fake_ops->destroy_srq(srq) && !fake_ops->destroy_cq(cq));
+	CHECK(!fake_ops->close_xrcd(xrcd));
+	xa.oflags = O_TRUNC;
+	CHECK(!fake_ops->open_xrcd(ctx, &xa) && errno == EINVAL);
+}
+
 static void run(const char *name, void (*test)(void))
 {
 	good = true;
@@ -981,7 +1075,7 @@ static void run(const char *name, void (*test)(void))
 
 int main(void)
 {
-	printf("TAP version 13\n1..23\n");
+	printf("TAP version 13\n1..26\n");
 	run("registers by driver number", t_registration);
 	ctx = fake_open();
 	pd = ctx ? fake_ops->alloc_pd(ctx) : NULL;
@@ -1009,6 +1103,9 @@ int main(void)
 	run("shared receive queue", t_srq);
 	run("thread and parent domains", t_domains);
 	run("regions and address handles", t_mr_ah);
+	run("dma-buf, null and device memory", t_other_memory);
+	run("objects of another process", t_import);
+	run("XRC", t_xrc);
 	run("threads", t_threads);
 
 	fake_ops->dealloc_pd(pd);

@@ -368,21 +368,46 @@ struct rove_create_qp_resp {
 	struct rove_ring_info rq;
 };
 
-/* Attributes of ours: the first that are a driver's own. */
+/**
+ * enum rove_reg_mr_flags - bits of &rove_reg_mr_req.flags
+ * @ROVE_MR_NULL: no memory: what is written is discarded, what is read is zero.
+ *	For local access only; address, length and access flags are ignored
+ */
+enum rove_reg_mr_flags {
+	ROVE_MR_NULL		= 1 << 0,
+};
+
+/* Driver part of REG_MR; may be left out. */
+struct rove_reg_mr_req {
+	__u32 flags;		/* enum rove_reg_mr_flags; others are refused */
+	__u32 rsvd;		/* zero */
+};
+
+/* Attributes and methods of ours: the first that are a driver's own. */
 enum rove_alloc_dm_attrs {
-	ROVE_ATTR_ALLOC_DM_RESP	= 1 << 12,	/* struct rove_alloc_dm_resp */
+	ROVE_ATTR_ALLOC_DM_RESP	= 1 << 12,	/* struct rove_dm_info */
+};
+
+enum rove_dm_methods {
+	ROVE_METHOD_DM_QUERY	= 1 << 12,	/* of device memory that there is */
+};
+
+enum rove_query_dm_attrs {
+	ROVE_ATTR_QUERY_DM_HANDLE	= 1 << 12,
+	ROVE_ATTR_QUERY_DM_RESP,	/* struct rove_dm_info */
 };
 
 /**
- * struct rove_alloc_dm_resp - driver part of the answer to DM_ALLOC
+ * struct rove_dm_info - driver part of the answer to DM_ALLOC, and that to
+ *	ROVE_METHOD_DM_QUERY
  * @mmap_offset: for mmap(2) on the command file descriptor
  * @mmap_size: bytes, a multiple of the page size
- * @rsvd: zero
+ * @length: bytes that the program asked for
  */
-struct rove_alloc_dm_resp {
+struct rove_dm_info {
 	__aligned_u64 mmap_offset;
 	__u32 mmap_size;
-	__u32 rsvd;
+	__u32 length;
 };
 
 #endif /* ROVE_ABI_H */

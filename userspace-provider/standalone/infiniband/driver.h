@@ -60,9 +60,16 @@ ROVE_CMD_EX(ibv_modify_cq, ib_uverbs_ex_modify_cq);
 ROVE_CMD_EX(ibv_modify_qp_ex, ib_uverbs_ex_modify_qp);
 
 /* Objects that begin with the public one. */
+enum ibv_mr_type {
+	IBV_MR_TYPE_MR,
+	IBV_MR_TYPE_NULL_MR,
+	IBV_MR_TYPE_IMPORTED_MR,
+	IBV_MR_TYPE_DMABUF_MR,
+};
+
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
-	int mr_type;
+	enum ibv_mr_type mr_type;
 	int access;
 };
 
@@ -155,7 +162,7 @@ struct verbs_context_ops {
 	struct ibv_dm *(*alloc_dm)(struct ibv_context *context,
 				   struct ibv_alloc_dm_attr *attr);
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
-	void *gap3[1];
+	struct ibv_mr *(*alloc_null_mr)(struct ibv_pd *pd);
 	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *context,
 				struct ibv_parent_domain_init_attr *attr);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
@@ -203,7 +210,9 @@ struct verbs_context_ops {
 	void (*free_context)(struct ibv_context *context);
 	int (*free_dm)(struct ibv_dm *dm);
 	int (*get_srq_num)(struct ibv_srq *srq, uint32_t *num);
-	void *gap42[3];
+	struct ibv_dm *(*import_dm)(struct ibv_context *context, uint32_t handle);
+	struct ibv_mr *(*import_mr)(struct ibv_pd *pd, uint32_t handle);
+	struct ibv_pd *(*import_pd)(struct ibv_context *context, uint32_t handle);
 	int (*modify_cq)(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 	void *gap46[1];
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
@@ -240,14 +249,19 @@ struct verbs_context_ops {
 	struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *pd, struct ibv_dm *dm,
 				    uint64_t offset, size_t length,
 				    unsigned int access);
-	void *gap67[1];
+	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset,
+					size_t length, uint64_t iova, int fd,
+					int access);
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, int access);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 	int (*rereg_mr)(struct verbs_mr *mr, int flags, struct ibv_pd *pd,
 			void *addr, size_t length, int access);
 	int (*resize_cq)(struct ibv_cq *cq, int cqe);
-	void *gap72[4];
+	void *gap72[1];
+	void (*unimport_dm)(struct ibv_dm *dm);
+	void (*unimport_mr)(struct ibv_mr *mr);
+	void (*unimport_pd)(struct ibv_pd *pd);
 };
 
 /* What libibverbs exports under the version IBVERBS_PRIVATE_34. */
@@ -267,6 +281,8 @@ int ibv_cmd_get_context(struct verbs_context *context,
 			struct ibv_get_context *cmd, size_t cmd_size,
 			struct ib_uverbs_get_context_resp *resp,
 			size_t resp_size);
+int ibv_cmd_query_context(struct ibv_context *context,
+			  struct ibv_command_buffer *driver);
 int ibv_cmd_query_device_any(struct ibv_context *context,
 			     const struct ibv_query_device_ex_input *input,
 			     struct ibv_device_attr_ex *attr, size_t attr_size,
@@ -288,6 +304,7 @@ int ibv_cmd_rereg_mr(struct verbs_mr *mr, uint32_t flags, void *addr,
 		     struct ibv_pd *pd, struct ibv_rereg_mr *cmd,
 		     size_t cmd_size, struct ib_uverbs_rereg_mr_resp *resp,
 		     size_t resp_size);
+int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *mr, uint32_t handle);
 int ibv_cmd_dereg_mr(struct verbs_mr *mr);
 int ibv_cmd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		      uint32_t flags, struct ibv_sge *sge, uint32_t num);
@@ -383,6 +400,7 @@ static_assert(sizeof(struct verbs_context_ops) == 76 * sizeof(void *),
 ROVE_SLOT(advise_mr, 0);
 ROVE_SLOT(alloc_dm, 1);
 ROVE_SLOT(alloc_mw, 2);
+ROVE_SLOT(alloc_null_mr, 3);
 ROVE_SLOT(alloc_parent_domain, 4);
 ROVE_SLOT(bind_mw, 10);
 ROVE_SLOT(close_xrcd, 11);
@@ -401,6 +419,8 @@ ROVE_SLOT(free_dm, 40);
 ROVE_SLOT(reg_dm_mr, 66);
 ROVE_SLOT(modify_cq, 45);
 ROVE_SLOT(get_srq_num, 41);
+ROVE_SLOT(import_dm, 42);
+ROVE_SLOT(import_pd, 44);
 ROVE_SLOT(modify_qp, 47);
 ROVE_SLOT(modify_qp_rate_limit, 48);
 ROVE_SLOT(modify_srq, 49);
@@ -412,8 +432,11 @@ ROVE_SLOT(query_device_ex, 58);
 ROVE_SLOT(query_port, 60);
 ROVE_SLOT(query_rt_values, 63);
 ROVE_SLOT(query_srq, 64);
+ROVE_SLOT(reg_dmabuf_mr, 67);
 ROVE_SLOT(reg_mr, 68);
 ROVE_SLOT(resize_cq, 71);
+ROVE_SLOT(unimport_dm, 73);
+ROVE_SLOT(unimport_pd, 75);
 #undef ROVE_SLOT
 
 #endif /* ROVE_STANDALONE_DRIVER_H */

@@ -49,6 +49,28 @@ static inline struct ib_udata *rove_cq_udata(struct ib_udata *udata)
 #define ROVE_HAVE_DMAH	false
 #endif
 
+/*
+ * dma_buf_vmap() locks the buffer itself until 6.2; the name of the namespace of
+ * its symbols is a string since 6.13; what reg_user_mr_dmabuf is given grew in 6.12.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define rove_dma_buf_vmap	dma_buf_vmap_unlocked
+#define rove_dma_buf_vunmap	dma_buf_vunmap_unlocked
+#else
+#define rove_dma_buf_vmap	dma_buf_vmap
+#define rove_dma_buf_vunmap	dma_buf_vunmap
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define ROVE_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
+#else
+#define ROVE_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#define rove_dmabuf_arg		uverbs_attr_bundle
+#else
+#define rove_dmabuf_arg		ib_udata
+#endif
+
 /* An address is one of several things that 7.3 can pin. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 #define rove_umem_get	ib_umem_get_va

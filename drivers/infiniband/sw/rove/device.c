@@ -19,6 +19,7 @@
 #include "compat.h"
 #include "cq.h"
 #include "dm.h"
+#include "dmabuf.h"
 #include "fastreg.h"
 #include "link.h"
 #include "mcast.h"
@@ -253,6 +254,13 @@ static int rove_alloc_ucontext(struct ib_ucontext *ibuc,
 				min(sizeof(resp), udata->outlen));
 }
 
+/* That this exists lets another process import the context; it needs no more. */
+static int rove_query_ucontext(struct ib_ucontext *ibuc,
+			       struct uverbs_attr_bundle *attrs)
+{
+	return 0;
+}
+
 static void rove_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 }
@@ -352,6 +360,7 @@ static const struct ib_device_ops rove_device_ops = {
 	ROVE_FILL_RES_SRQ(rove_fill_res_srq)
 
 	.alloc_ucontext = rove_alloc_ucontext,
+	.query_ucontext = rove_query_ucontext,
 	.dealloc_ucontext = rove_dealloc_ucontext,
 	.disassociate_ucontext = rove_disassociate_ucontext,
 	.mmap = rove_mmap,
@@ -376,6 +385,7 @@ static const struct ib_device_ops rove_device_ops = {
 	.req_notify_cq = rove_req_notify_cq,
 
 	.reg_user_mr = rove_reg_user_mr,
+	.reg_user_mr_dmabuf = rove_reg_user_mr_dmabuf,
 	.rereg_user_mr = rove_rereg_user_mr,
 	.get_dma_mr = rove_get_dma_mr,
 	.alloc_mr = rove_alloc_mr,

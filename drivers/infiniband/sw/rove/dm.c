@@ -25,11 +25,27 @@ struct rove_dm {
 	struct rove_ring_mem *mem;
 };
 
+static struct rove_dm *to_rdm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct rove_dm, ibdm);
+}
+
+static int tell(struct uverbs_attr_bundle *attrs, u16 attr,
+		const struct rove_dm *dm, u32 length)
+{
+	const struct rove_dm_info info = {
+		.mmap_offset = rove_ring_mem_offset(dm->mem),
+		.mmap_size = PAGE_ALIGN(length),
+		.length = length,
+	};
+
+	return uverbs_copy_to(attrs, attr, &info, sizeof(info));
+}
+
 struct ib_dm *rove_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *uctx,
 			    struct ib_dm_alloc_attr *attr,
 			    struct uverbs_attr_bundle *attrs)
 {
-	struct rove_alloc_dm_resp resp = {};
 	struct rove_dm *dm;
 	int err;
 
@@ -44,14 +60,12 @@ struct ib_dm *rove_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *uctx,
 	dm = kzalloc(sizeof(*dm), GFP_KERNEL_ACCOUNT);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
-	resp.mmap_size = PAGE_ALIGN(attr->length);
-	dm->mem = rove_ring_mem_alloc(uctx, resp.mmap_size);
+	dm->mem = rove_ring_mem_alloc(uctx, PAGE_ALIGN(attr->length));
 	if (IS_ERR(dm->mem)) {
 		err = PTR_ERR(dm->mem);
 		goto err_free;
 	}
-	resp.mmap_offset = rove_ring_mem_offset(dm->mem);
-	err = uverbs_copy_to(attrs, ROVE_ATTR_ALLOC_DM_RESP, &resp, sizeof(resp));
+	err = tell(attrs, ROVE_ATTR_ALLOC_DM_RESP, dm, attr->length);
 	if (!err)
 		return &dm->ibdm;
 	rove_ring_mem_put(dm->mem);
@@ -62,7 +76,7 @@ err_free:
 
 int rove_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 {
-	struct rove_dm *dm = container_of(ibdm, struct rove_dm, ibdm);
+	struct rove_dm *dm = to_rdm(ibdm);
 
 	rove_ring_mem_put(dm->mem);
 	kfree(dm);
@@ -74,8 +88,7 @@ struct ib_mr *rove_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 			     struct ib_dm_mr_attr *attr,
 			     struct uverbs_attr_bundle *attrs)
 {
-	struct rove_dm *dm = container_of(ibdm, struct rove_dm, ibdm);
-	struct rove_region *r;
+	struct rove_dm *dm = to_rdm(ibdm);
 	struct rove_mr *mr;
 	int err;
 
@@ -87,32 +100,43 @@ struct ib_mr *rove_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	mr = rove_mr_alloc(ibpd, ROVE_REGION_PAGES, attr->access_flags);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	/* One block, however large: to the kernel it is contiguous. */
-	r = mr->region;
-	r->shift = 63;
-	r->length = attr->length;
-	r->offset = attr->offset;
-	r->blocks = kvmalloc(sizeof(*r->blocks), GFP_KERNEL_ACCOUNT);
-	if (!r->blocks) {
-		err = -ENOMEM;
-		goto err_free;
-	}
-	r->blocks[0] = rove_ring_mem_addr(dm->mem);
-	err = rove_mr_publish(mr, true);
+	err = rove_region_set_contiguous(mr->region, rove_ring_mem_addr(dm->mem),
+					 attr->offset, attr->length);
+	if (!err)
+		err = rove_mr_publish(mr, true);
 	if (!err)
 		return &mr->ibmr;
-err_free:
 	rove_mr_free(mr);
 	return ERR_PTR(err);
 }
 
+/* For who was given the context's file descriptor, and imports the memory. */
+static int UVERBS_HANDLER(ROVE_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_dm *ibdm = uverbs_attr_get_obj(attrs, ROVE_ATTR_QUERY_DM_HANDLE);
+
+	return tell(attrs, ROVE_ATTR_QUERY_DM_RESP, to_rdm(ibdm), ibdm->length);
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	ROVE_METHOD_DM_QUERY,
+	UVERBS_ATTR_IDR(ROVE_ATTR_QUERY_DM_HANDLE, UVERBS_OBJECT_DM,
+			UVERBS_ACCESS_READ, UA_MANDATORY),
+	UVERBS_ATTR_PTR_OUT(ROVE_ATTR_QUERY_DM_RESP,
+			    UVERBS_ATTR_STRUCT(struct rove_dm_info, length),
+			    UA_MANDATORY));
+
+DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_DM,
+			      &UVERBS_METHOD(ROVE_METHOD_DM_QUERY));
+
 ADD_UVERBS_ATTRIBUTES_SIMPLE(
 	rove_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
 	UVERBS_ATTR_PTR_OUT(ROVE_ATTR_ALLOC_DM_RESP,
-			    UVERBS_ATTR_STRUCT(struct rove_alloc_dm_resp, rsvd),
+			    UVERBS_ATTR_STRUCT(struct rove_dm_info, length),
 			    UA_MANDATORY));
 
 const struct uapi_definition rove_dm_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &rove_dm_alloc),
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(UVERBS_OBJECT_DM),
 	{},
 };

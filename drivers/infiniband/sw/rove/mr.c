@@ -10,6 +10,8 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
+#include <rdma/rove-abi.h>
+#include "dmabuf.h"
 #include "mr.h"
 #include "odp.h"
 #include "dev.h"
@@ -64,6 +66,9 @@ int rove_mr_publish(struct rove_mr *mr, bool open)
 	err = rove_region_publish(to_rdev(mr->ibmr.device), mr->region);
 	mr->ibmr.lkey = mr->region->key;
 	mr->ibmr.rkey = mr->region->key;
+	/* for who imports it */
+	mr->ibmr.iova = mr->region->iova;
+	mr->ibmr.length = mr->region->length;
 	return err;
 }
 
@@ -77,6 +82,8 @@ void rove_mr_free(struct rove_mr *mr)
 	rove_region_free(mr->region);
 	if (mr->umem)
 		ib_umem_release(mr->umem);
+	if (mr->dmabuf)
+		rove_dmabuf_free(mr->dmabuf);
 	kfree(mr);
 }
 
@@ -151,7 +158,7 @@ int rove_mr_check_access(struct ib_device *ibdev, int access)
 	return 0;
 }
 
-static int rove_mr_check_range(struct ib_device *ibdev, u64 iova, u64 length)
+int rove_mr_check_range(struct ib_device *ibdev, u64 iova, u64 length)
 {
 	u64 end;
 
@@ -190,16 +197,44 @@ static struct ib_umem *rove_mr_pin(struct ib_device *ibdev,
 	return ERR_PTR(err);
 }
 
+/* A region without memory, as long as can be. */
+static struct ib_mr *rove_null_mr(struct ib_pd *ibpd)
+{
+	struct rove_mr *mr;
+	int err;
+
+	mr = rove_mr_alloc(ibpd, ROVE_REGION_NULL, IB_ACCESS_LOCAL_WRITE);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->region->length = U64_MAX;
+	err = rove_mr_publish(mr, true);
+	if (!err)
+		return &mr->ibmr;
+	rove_mr_free(mr);
+	return ERR_PTR(err);
+}
+
 struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			       u64 iova, int access,
 			       ROVE_DMAH_ARG struct ib_udata *udata)
 {
+	struct rove_reg_mr_req req = {};
 	struct ib_umem *umem;
 	struct rove_mr *mr;
 	int err;
 
 	if (ROVE_HAVE_DMAH)
 		return ERR_PTR(-EOPNOTSUPP);
+	if (udata && udata->inlen) {
+		err = ib_copy_from_udata(&req, udata, min(udata->inlen, sizeof(req)));
+		if (err)
+			return ERR_PTR(err);
+		if (udata->inlen < sizeof(req) || req.flags & ~ROVE_MR_NULL || req.rsvd ||
+		    !ib_is_udata_cleared(udata, sizeof(req), udata->inlen - sizeof(req)))
+			return ERR_PTR(-EINVAL);
+		if (req.flags & ROVE_MR_NULL)
+			return rove_null_mr(ibpd);
+	}
 	err = rove_mr_check_access(ibpd->device, access & ~IB_ACCESS_ON_DEMAND);
 	if (!err && !(access & IB_ACCESS_ON_DEMAND && length == U64_MAX))
 		err = rove_mr_check_range(ibpd->device, iova, length);

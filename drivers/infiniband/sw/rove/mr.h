@@ -12,11 +12,14 @@
 #include "compat.h"
 #include "region.h"
 
+struct rove_dmabuf;
+
 /**
  * struct rove_mr - a memory region
  * @ibmr: what ib_core sees; lkey == rkey
  * @region: what its key stands for
  * @umem: the pinned pages of a program, or NULL
+ * @dmabuf: the buffer of another driver's that it is in, or NULL
  * @max_blocks: fast registration: blocks that there is room for; else 0
  * @num_blocks: fast registration: blocks filled in
  */
@@ -24,6 +27,7 @@ struct rove_mr {
 	struct ib_mr ibmr;
 	struct rove_region *region;
 	struct ib_umem *umem;
+	struct rove_dmabuf *dmabuf;
 	u32 max_blocks;
 	u32 num_blocks;
 };
@@ -42,6 +46,8 @@ static inline struct rove_mr *to_rmr(struct ib_mr *ibmr)
  * rights without the local one.
  */
 int rove_mr_check_access(struct ib_device *ibdev, int access);
+/* Can there be a region of @length bytes at @iova?  0 or -EINVAL. */
+int rove_mr_check_range(struct ib_device *ibdev, u64 iova, u64 length);
 
 /* A region that nobody can use yet; NULL: no memory, or too many.  Sleeps. */
 struct rove_mr *rove_mr_alloc(struct ib_pd *ibpd, enum rove_region_kind kind,

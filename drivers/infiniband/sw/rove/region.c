@@ -65,7 +65,7 @@ static bool special_allows(const struct rove_region *r, const struct rove_qp *qp
 {
 	if (r->kind == ROVE_REGION_DMA)
 		return dma_covers(va, len, access);
-	if (r->kind == ROVE_REGION_ODP)
+	if (r->kind == ROVE_REGION_ODP || r->kind == ROVE_REGION_NULL)
 		return covers(r, va, len);
 	/* A window's key is no local one. */
 	return access & ROVE_REGION_REMOTE &&
@@ -116,11 +116,18 @@ struct rove_region *rove_region_get(const struct rove_qp *qp, struct ib_pd *pd,
 	return r;
 }
 
+/* What is written to a ROVE_REGION_NULL, whoever writes it; nobody reads it. */
+static u8 discarded[PAGE_SIZE] __aligned(sizeof(u64));
+
 static void *special_addr(const struct rove_region *r, u64 va, u32 *len,
 			  bool write)
 {
 	if (r->kind == ROVE_REGION_DMA)
 		return (void *)(unsigned long)va;
+	if (r->kind == ROVE_REGION_NULL) {
+		*len = min_t(u32, *len, PAGE_SIZE);
+		return write ? discarded : page_address(ZERO_PAGE(0));
+	}
 	return rove_odp_addr(r, va, len, write);
 }
 
@@ -151,6 +158,20 @@ struct rove_region *rove_region_alloc(struct ib_pd *pd,
 	refcount_set(&r->refs, 1);
 	init_completion(&r->released);
 	return r;
+}
+
+int rove_region_set_contiguous(struct rove_region *r, void *vaddr, u64 offset,
+			       u64 length)
+{
+	/* One block, however large. */
+	r->blocks = kvmalloc(sizeof(*r->blocks), GFP_KERNEL_ACCOUNT);
+	if (!r->blocks)
+		return -ENOMEM;
+	r->blocks[0] = vaddr;
+	r->shift = 63;
+	r->offset = offset;
+	r->length = length;
+	return 0;
 }
 
 int rove_region_publish(struct rove_dev *rdev, struct rove_region *r)

@@ -32,6 +32,7 @@ enum rove_region_kind {
 	ROVE_REGION_WINDOW,	/* a window: remote rights on a region's blocks */
 	ROVE_REGION_DMA,	/* all kernel memory; addresses are kernel virtual */
 	ROVE_REGION_ODP,	/* paged on demand: odp.h */
+	ROVE_REGION_NULL,	/* no memory: discards, and yields zeros; local only */
 };
 
 /**
@@ -149,6 +150,19 @@ void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len,
  */
 struct rove_region *rove_region_alloc(struct ib_pd *pd,
 				      enum rove_region_kind kind);
+
+/**
+ * rove_region_set_contiguous() - back it by memory that is contiguous to the kernel
+ * @r: not in use
+ * @vaddr: kernel address of that memory
+ * @offset: of the region in it
+ * @length: bytes of the region
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int rove_region_set_contiguous(struct rove_region *r, void *vaddr, u64 offset,
+			       u64 length);
 
 /**
  * rove_region_publish() - give it a key, and put it into the table

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * dmabuf.c - see dmabuf.h
+ */
+#include <linux/dma-buf.h>
+#include <linux/iosys-map.h>
+#include <linux/module.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <rdma/uverbs_ioctl.h>
+#include "dmabuf.h"
+#include "dev.h"
+#include "mr.h"
+
+ROVE_IMPORT_DMA_BUF;
+
+/**
+ * struct rove_dmabuf - a buffer, and where it is mapped
+ * @buf: referenced, so that it stays when its exporter has closed it
+ * @map: its memory, as the kernel sees it
+ */
+struct rove_dmabuf {
+	struct dma_buf *buf;
+	struct iosys_map map;
+};
+
+void rove_dmabuf_free(struct rove_dmabuf *d)
+{
+	dma_buf_end_cpu_access(d->buf, DMA_BIDIRECTIONAL);
+	rove_dma_buf_vunmap(d->buf, &d->map);
+	dma_buf_put(d->buf);
+	kfree(d);
+}
+
+/* May this part of it be used so? */
+static int check(const struct dma_buf *buf, u64 offset, u64 length, int access)
+{
+	u64 end;
+
+	if (!length || check_add_overflow(offset, length, &end) ||
+	    end > buf->size)
+		return -EINVAL;
+	/* Who was given it to read cannot write to it by mmap() either. */
+	if (ib_access_writable(access) && !(buf->file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	return 0;
+}
+
+static struct rove_dmabuf *rove_dmabuf_get(struct ib_device *ibdev, int fd,
+					   u64 offset, u64 length, int access)
+{
+	struct rove_dmabuf *d;
+	int err;
+
+	d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
+	if (!d)
+		return ERR_PTR(-ENOMEM);
+	d->buf = dma_buf_get(fd);
+	if (IS_ERR(d->buf)) {
+		err = PTR_ERR(d->buf);
+		goto err_free;
+	}
+	err = check(d->buf, offset, length, access);
+	if (err)
+		goto err_put;
+	err = rove_dma_buf_vmap(d->buf, &d->map);
+	if (err) {
+		ibdev_warn_ratelimited(ibdev, "a dma-buf of %s's cannot be mapped by the kernel: %d\n",
+				       d->buf->exp_name, err);
+		goto err_put;
+	}
+	/* It takes other instructions than copying memory does. */
+	if (d->map.is_iomem) {
+		ibdev_warn_ratelimited(ibdev, "a dma-buf of %s's is on a device, not in memory\n",
+				       d->buf->exp_name);
+		err = -EOPNOTSUPP;
+		goto err_unmap;
+	}
+	err = dma_buf_begin_cpu_access(d->buf, DMA_BIDIRECTIONAL);
+	if (!err)
+		return d;
+
+err_unmap:
+	rove_dma_buf_vunmap(d->buf, &d->map);
+err_put:
+	dma_buf_put(d->buf);
+err_free:
+	kfree(d);
+	return ERR_PTR(err);
+}
+
+struct ib_mr *rove_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
+				      u64 iova, int fd, int access,
+				      ROVE_DMAH_ARG struct rove_dmabuf_arg *arg)
+{
+	struct rove_dmabuf *d;
+	struct rove_region *r;
+	struct rove_mr *mr;
+	int err;
+
+	if (ROVE_HAVE_DMAH)
+		return ERR_PTR(-EOPNOTSUPP);
+	err = rove_mr_check_access(ibpd->device, access);
+	if (!err)
+		err = rove_mr_check_range(ibpd->device, iova, length);
+	if (err)
+		return ERR_PTR(err);
+	mr = rove_mr_alloc(ibpd, ROVE_REGION_PAGES, access);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	d = rove_dmabuf_get(ibpd->device, fd, offset, length, access);
+	if (IS_ERR(d)) {
+		err = PTR_ERR(d);
+		goto err_free;
+	}
+	mr->dmabuf = d;
+	r = mr->region;
+	r->iova = iova;
+	err = rove_region_set_contiguous(r, d->map.vaddr, offset, length);
+	if (!err)
+		err = rove_mr_publish(mr, true);
+	if (!err)
+		return &mr->ibmr;
+
+err_free:
+	rove_mr_free(mr);
+	return ERR_PTR(err);
+}
