@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# XRC: ibv_xsrq_pingpong, where a server's clients share one SRQ, and perftest -c XRC.
+# XRC: ibv_xsrq_pingpong, where a server's clients share one SRQ, and perftest -c XRC;
+# xrc.c: processes that share a domain and a QP, hostile requests.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -42,5 +43,6 @@ clients() {
 	return $rc
 }
 t "ibv_xsrq_pingpong, three clients" clients
+c_points xrc "$bin/xrc" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "$tmp/xrcd"
 t "nothing is left" wait_for 10 eval '! rdma resource show qp | grep -v "type GSI" | grep rove; ! rdma resource show srq | grep rove'
 done_testing

@@ -63,7 +63,9 @@
 	ROW(svc, ATOMIC_ACK,	RSP | ONLY | ROVE_OPF_ATOMIC | AETH |	\
 				ROVE_OPF_ATOMICACK, AETH_LEN + ATOMICACK_LEN), \
 	ROW(svc, COMPARE_SWAP, ATOMIC | (xrc), ATOMICETH_LEN + (more)), \
-	ROW(svc, FETCH_ADD, ATOMIC | (xrc), ATOMICETH_LEN + (more))
+	ROW(svc, FETCH_ADD, ATOMIC | (xrc), ATOMICETH_LEN + (more)), \
+	ROW(svc, ATOMIC_WRITE, REQ | ROVE_OPF_ATOMIC | RETH | ROVE_OPF_PAYLOAD | \
+				ONLY | (xrc), RETH_LEN + (more))
 
 const struct rove_opcode_info rove_opcodes[256] = {
 	RELIABLE_ROWS(RC, 0, 0),
@@ -71,6 +73,4 @@ const struct rove_opcode_info rove_opcodes[256] = {
 	RELIABLE_ROWS(XRC, ROVE_OPF_XRCETH, XRCETH_LEN),
 	ROW(UD, SEND_ONLY,	SEND | ONLY | DETH,		DETH_LEN),
 	ROW(UD, SEND_ONLY_IMM,	SEND | ONLY | DETH | IMM,	DETH_LEN + IMM_LEN),
-	ROW(RC, ATOMIC_WRITE,	REQ | ROVE_OPF_ATOMIC | RETH | ROVE_OPF_PAYLOAD | ONLY,
-				RETH_LEN),
 };
