@@ -66,6 +66,7 @@ struct op {
  * @pd: allocated with a global rkey
  * @mr: all memory, every right (atomics are not in the global rkey's)
  * @cq: of both queues
+ * @srq: what it receives from, or NULL
  * @qp: the queue pair
  * @gid: source GID
  * @gid_index: its index
@@ -83,6 +84,7 @@ struct end {
 	struct ib_pd *pd;
 	struct ib_mr *mr;
 	struct ib_cq *cq;
+	struct ib_srq *srq;
 	struct ib_qp *qp;
 	union ib_gid gid;
 	int gid_index;
@@ -97,6 +99,7 @@ struct end {
 };
 
 static struct end *a, *b;
+static bool use_srq;		/* both ends receive from SRQs */
 static enum ib_poll_context poll_ctx;
 static int tests, failures;
 static DEFINE_MUTEX(pair_lock);		/* a, b against a device's removal */
@@ -225,6 +228,8 @@ static void end_close(struct end *e)
 		return;
 	if (e->qp)
 		ib_destroy_qp(e->qp);
+	if (e->srq)
+		ib_destroy_srq(e->srq);
 	if (e->cq)
 		ib_free_cq(e->cq);
 	if (e->mr)
@@ -234,6 +239,18 @@ static void end_close(struct end *e)
 	kfree(e->src);
 	kfree(e->dst);
 	kvfree(e);
+}
+
+static struct ib_srq *srq_open(struct end *e)
+{
+	struct ib_srq_init_attr init = {
+		.event_handler = qp_event,
+		.srq_context = e,
+		.attr = { .max_wr = DEPTH, .max_sge = MAX_SGE },
+		.srq_type = IB_SRQT_BASIC,
+	};
+
+	return ib_create_srq(e->pd, &init);
 }
 
 static struct end *end_open(struct ib_device *dev, bool ipv6)
@@ -289,6 +306,16 @@ static struct end *end_open(struct ib_device *dev, bool ipv6)
 		err = PTR_ERR(e->cq);
 		e->cq = NULL;
 		goto err;
+	}
+	if (use_srq) {
+		e->srq = srq_open(e);
+		if (IS_ERR(e->srq)) {
+			err = PTR_ERR(e->srq);
+			e->srq = NULL;
+			goto err;
+		}
+		init.srq = e->srq;
+		init.cap.max_recv_wr = 0;
 	}
 	init.send_cq = e->cq;
 	init.recv_cq = e->cq;
@@ -426,7 +453,8 @@ static int post_recv(struct end *e, struct op *op, u8 *p, u32 len, int n)
 	};
 
 	op->seq = -1;
-	return ib_post_recv(e->qp, &wr, NULL);
+	return e->srq ? ib_post_srq_recv(e->srq, &wr, NULL) :
+			ib_post_recv(e->qp, &wr, NULL);
 }
 
 static int post_send(struct end *e, struct op *op, enum ib_wr_opcode opcode,
@@ -622,6 +650,34 @@ static bool atomics(void)
 	       atomic_one(IB_WR_ATOMIC_CMP_AND_SWP, 5, 99, 77) &&
 	       atomic_one(IB_WR_ATOMIC_FETCH_AND_ADD, 3, 0, 80) &&
 	       atomic_one(IB_WR_ATOMIC_FETCH_AND_ADD, -81ULL, 0, -1ULL);
+}
+
+/* What 6.1 has no names for. */
+#define ATOMIC_WRITE	((enum ib_wr_opcode)15)
+#define WC_ATOMIC_WRITE	((enum ib_wc_opcode)9)
+
+static bool atomic_write(void)
+{
+	u64 *from = (u64 *)a->src, *to = (u64 *)b->dst;
+	struct op *s = &a->send[0];
+	int i, sends;
+
+	for (i = 0; i < 2; i++) {
+		*from = 0x0123456789abcdefULL + i;
+		to[0] = 0;
+		to[1] = GUARD;
+		sends = a->sends;
+		if (post_send(a, s, ATOMIC_WRITE, a->src, 8, 1,
+			      i ? IB_SEND_INLINE : 0, to) ||
+		    !wait_done(&a->sends, sends + 1) ||
+		    !is_wc(s, IB_WC_SUCCESS, WC_ATOMIC_WRITE, a))
+			return false;
+		if (to[0] != *from || to[1] != GUARD) {
+			pr_info("# %#llx, %#llx\n", to[0], to[1]);
+			return false;
+		}
+	}
+	return true;
 }
 
 /* A list in one call; only the last is signalled when @quiet. */
@@ -1381,6 +1437,82 @@ static void fastregs(struct ib_device *da, struct ib_device *db, bool ipv6)
 		      name[i]);
 }
 
+/* --- shared receive queues ------------------------------------------------------- */
+
+/* An event once there are fewer than the limit, one for each time it is set. */
+static bool srq_limit(void)
+{
+	struct ib_srq_attr attr = { .srq_limit = 3 };
+	int i, recvs = b->recvs, sends = a->sends;
+
+	for (i = 0; i < 4; i++)
+		if (post_recv(b, &b->recv[i], b->dst, 8, 1))
+			return false;
+	if (ib_modify_srq(b->srq, &attr, IB_SRQ_LIMIT))
+		return false;
+	for (i = 0; i < 2; i++) {
+		if (test_bit(IB_EVENT_SRQ_LIMIT_REACHED, &b->events) ||
+		    post_send(a, &a->send[i], IB_WR_SEND, a->src, 8, 1, 0, NULL) ||
+		    !wait_done(&a->sends, sends + i + 1) ||
+		    !wait_done(&b->recvs, recvs + i + 1))
+			return false;
+	}
+	if (!wait_event_bit(b, IB_EVENT_SRQ_LIMIT_REACHED))
+		return false;
+	clear_bit(IB_EVENT_SRQ_LIMIT_REACHED, &b->events);
+	if (ib_query_srq(b->srq, &attr) || attr.srq_limit)
+		return false;
+	for (; i < 4; i++) {
+		if (post_send(a, &a->send[i], IB_WR_SEND, a->src, 8, 1, 0, NULL) ||
+		    !wait_done(&a->sends, sends + i + 1) ||
+		    !wait_done(&b->recvs, recvs + i + 1))
+			return false;
+	}
+	return !test_bit(IB_EVENT_SRQ_LIMIT_REACHED, &b->events);
+}
+
+static bool srq_refused(void)
+{
+	struct ib_srq_attr attr = { .srq_limit = DEPTH + 1 };
+	struct ib_recv_wr wr = { .num_sge = MAX_SGE + 1 };
+	int i, err;
+
+	if (ib_post_srq_recv(b->srq, &wr, NULL) != -EINVAL)
+		return false;
+	wr.num_sge = 0;
+	if (ib_post_recv(b->qp, &wr, NULL) != -EINVAL)
+		return false;
+	if (ib_modify_srq(b->srq, &attr, IB_SRQ_LIMIT) != -EINVAL)
+		return false;
+	for (i = 0; i < DEPTH; i++)
+		if (post_recv(b, &b->recv[i], b->dst, 8, 1))
+			return false;
+	err = post_recv(b, &b->recv[DEPTH], b->dst, 8, 1);
+	if (err != -ENOMEM) {
+		pr_info("# one more than it holds: %d\n", err);
+		return false;
+	}
+	return true;
+}
+
+static void srqs(struct ib_device *da, struct ib_device *db, bool ipv6)
+{
+	use_srq = true;
+	if (!pair_open(da, db, ipv6)) {
+		point(false, "set-up with SRQs");
+		use_srq = false;
+		return;
+	}
+	point(sends(IB_WR_SEND, MAX_SGE, 0, BUF_SIZE), "SEND to an SRQ");
+	point(sends(IB_WR_RDMA_WRITE_WITH_IMM, 2, 0, BUF_SIZE),
+	      "WRITE with immediate to an SRQ");
+	point(list(DEPTH, false), "a list to an SRQ");
+	point(srq_limit(), "the limit of an SRQ");
+	point(srq_refused(), "an SRQ: what is refused, and when it is full");
+	pair_close();
+	use_srq = false;
+}
+
 static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 {
 	if (!pair_open(da, db, ipv6)) {
@@ -1397,6 +1529,7 @@ static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 	point(rdmas(IB_WR_RDMA_WRITE), "WRITE");
 	point(rdmas(IB_WR_RDMA_READ), "READ");
 	point(atomics(), "CMP_AND_SWP, FETCH_AND_ADD");
+	point(atomic_write(), "ATOMIC WRITE");
 	point(list(DEPTH, false), "a list, completions in order");
 	point(list(DEPTH, true), "a list, the last one signalled");
 	point(refused(), "bad work requests are refused, those before them sent");
@@ -1422,6 +1555,7 @@ static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 	point(destroy_busy(), "destroyed while busy");
 	pair_close();
 
+	srqs(da, db, ipv6);
 	fastregs(da, db, ipv6);
 }
 

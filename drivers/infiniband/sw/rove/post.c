@@ -91,7 +91,8 @@ static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		wqe->remote_qpn = ud_wr(wr)->remote_qpn;
 		wqe->remote_qkey = ud_wr(wr)->remote_qkey;
 	}
-	switch (wr->opcode) {
+	/* 6.1 has no name for ATOMIC WRITE, but it might be given its number. */
+	switch ((int)wr->opcode) {
 	case IB_WR_SEND:
 		break;
 	case IB_WR_SEND_WITH_IMM:
@@ -105,6 +106,7 @@ static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		fallthrough;
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_READ:
+	case ROVE_WR_ATOMIC_WRITE:
 		wqe->remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rkey = rdma_wr(wr)->rkey;
 		break;
