@@ -41,11 +41,15 @@ dropped() { snap "$LA" 3; grown 2 3 'drop|bad|icrc|err|inval|discard|malformed';
 t "traffic goes on" pp
 
 res() { rdma resource show qp link "$LA/1" | grep -q ibv_rc_pingpong; }
+# A region that is not paged on demand counts no pages; what else would be shown, of
+# whose memory?
+no_faults() { rdma statistic show mr dev "$LA"; ! rdma statistic show mr dev "$LA" | grep -q page_; }
 holding() {
 	spawn "$NSA" ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18950 > /dev/null 2>&1 & local pid=$!
 	wait_for 20 listening "$NSA" 18950 && rdma resource show qp link "$LA/1" && res &&
 	rdma resource show cq dev "$LA" | grep -q ibv_rc && rdma resource show mr dev "$LA" | grep -q ibv_rc &&
-	rdma resource show pd dev "$LA" | grep -q ibv_rc && rdma resource show ctx dev "$LA" | grep -q ibv_rc
+	rdma resource show pd dev "$LA" | grep -q ibv_rc && rdma resource show ctx dev "$LA" | grep -q ibv_rc &&
+	no_faults
 	local rc=$?
 	kill -9 $pid; wait $pid 2>/dev/null
 	((rc)) || wait_for 10 eval '! res'

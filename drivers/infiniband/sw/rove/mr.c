@@ -333,7 +333,7 @@ struct ib_mr *rove_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		goto err_unpin;
 
 	WARN_ON(rove_region_replace(to_rdev(ibmr->device), old, new));
-	mr->region = new;
+	WRITE_ONCE(mr->region, new);
 	rove_region_drain(old);
 	if (umem) {
 		swap(umem, mr->umem);

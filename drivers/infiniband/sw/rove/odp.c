@@ -479,8 +479,15 @@ err_put:
 
 int rove_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
-	struct rove_odp *odp = to_rmr(ibmr)->region->odp;
+	struct rove_odp *odp = NULL;
+	struct rove_region *r;
 
+	/* rereg_mr replaces a region, but none of this kind. */
+	rcu_read_lock();
+	r = READ_ONCE(to_rmr(ibmr)->region);
+	if (r->kind == ROVE_REGION_ODP)
+		odp = r->odp;
+	rcu_read_unlock();
 	if (!odp)
 		return 0;
 	if (rdma_nl_stat_hwcounter_entry(msg, "page_faults",

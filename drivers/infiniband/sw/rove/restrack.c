@@ -74,17 +74,18 @@ int rove_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 int rove_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct rove_cq *cq = to_rcq(ibcq);
+	struct rove_ring_hdr *hdr;
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	/* NULL when it has just been destroyed */
+	hdr = cq->user ? cq->ring.hdr : NULL;
 	{
 		const struct detail d[] = {
 			{ "depth", cq->ring.depth },
 			{ "produced", cq->ring.prod },
-			{ "consumed", cq->user ? READ_ONCE(cq->ring.hdr->cons) :
-						 cq->ring.cons },
-			{ "armed", cq->user ? READ_ONCE(cq->ring.hdr->arm) :
-					      cq->armed },
+			{ "consumed", hdr ? READ_ONCE(hdr->cons) : cq->ring.cons },
+			{ "armed", hdr ? READ_ONCE(hdr->arm) : cq->armed },
 			{ "overrun", cq->overrun },
 			{ "moderation_count", cq->mod_count },
 			{ "moderation_us", cq->mod_period },
@@ -97,8 +98,11 @@ int rove_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 
 int rove_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
-	struct rove_region *r = to_rmr(ibmr)->region;
+	struct rove_region *r;
 
+	/* rereg_mr replaces it */
+	rcu_read_lock();
+	r = READ_ONCE(to_rmr(ibmr)->region);
 	spin_lock_bh(&r->lock);
 	{
 		const struct detail d[] = {
@@ -111,6 +115,7 @@ int rove_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 		};
 
 		spin_unlock_bh(&r->lock);
+		rcu_read_unlock();
 		return put(msg, d, ARRAY_SIZE(d));
 	}
 }
