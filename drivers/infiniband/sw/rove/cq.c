@@ -285,9 +285,16 @@ int rove_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 
 int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
+	struct rove_cq *cq = to_rcq(ibcq);
+	struct rove_ring ring;
+	unsigned long flags;
+
 	/* Nobody adds to it any more, nor starts the timer. */
-	hrtimer_cancel(&to_rcq(ibcq)->mod_timer);
-	rove_ring_free(&to_rcq(ibcq)->ring);
+	hrtimer_cancel(&cq->mod_timer);
+	spin_lock_irqsave(&cq->lock, flags);
+	ring = rove_ring_detach(&cq->ring);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	rove_ring_free(&ring);
 	rove_dev_uncharge(&to_rdev(ibcq->device)->num_cq);
 	return 0;
 }

@@ -312,11 +312,14 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 static void free_queues(struct rove_qp *qp)
 {
 	struct rove_tqp *t = &qp->t;
+	struct rove_ring sq, rq;
 
-	if (qp->sq.depth)
-		rove_ring_free(&qp->sq);
-	if (qp->rq.depth)
-		rove_ring_free(&qp->rq);
+	spin_lock_bh(&qp->lock);
+	sq = rove_ring_detach(&qp->sq);
+	rq = rove_ring_detach(&qp->rq);
+	spin_unlock_bh(&qp->lock);
+	rove_ring_free(&sq);
+	rove_ring_free(&rq);
 	kvfree(t->req.ring);
 	kfree(t->resp.rwqe.sge);
 	kfree(t->resp.res);
@@ -325,6 +328,19 @@ static void free_queues(struct rove_qp *qp)
 		rove_flow_release(qp->flow);
 	rove_net_forget_route(qp);
 	rove_av_clear(&qp->av);
+}
+
+/*
+ * Nobody can find the QP any more.  Waits for who has found it by its number, or by a
+ * packet whose destructor might take a reference: none may be taken after that.
+ */
+static void wait_unused(struct rove_qp *qp)
+{
+	rove_flow_release(qp->flow);
+	qp->flow = NULL;
+	rove_qp_put(qp);
+	wait_for_completion(&qp->released);
+	skb_queue_purge(&qp->backlog);
 }
 
 static void reset(struct rove_qp *qp)
@@ -432,9 +448,10 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	}
 	/* Last, for once it is visible others may hold it. */
 	ret = publish(qp);
-	if (ret)
-		goto err_free;
-	return 0;
+	if (!ret)
+		return 0;
+	/* A packet may have found it all the same. */
+	wait_unused(qp);
 
 err_free:
 	free_queues(qp);
@@ -462,16 +479,8 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rove_pace_stop(qp);
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
-	/*
-	 * Waits for who has found the QP by its number, or by a packet whose
-	 * destructor might take a reference: none may be taken after this.
-	 */
-	rove_flow_release(qp->flow);
-	qp->flow = NULL;
-	rove_qp_put(qp);
-	wait_for_completion(&qp->released);
+	wait_unused(qp);
 	rove_odp_forget(qp);
-	skb_queue_purge(&qp->backlog);
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);
 	return 0;

@@ -72,7 +72,7 @@ struct rove_ring_mem *rove_ring_mem_alloc(struct ib_ucontext *uctx, size_t size)
 	struct rove_ring_mem *mem;
 	int err;
 
-	mem = kzalloc(sizeof(*mem), GFP_KERNEL);
+	mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
 	mem->npages = size >> PAGE_SHIFT;

@@ -67,6 +67,24 @@ int rove_ring_alloc(struct rove_ring *r, struct ib_ucontext *uctx, u32 depth,
 void rove_ring_free(struct rove_ring *r);
 
 /**
+ * rove_ring_detach() - take a ring out of a queue that others may still look at
+ * @r: the queue's; is all zero afterwards
+ *
+ * ib_core shows an object (`rdma resource`) until its driver has destroyed it, and
+ * somewhat longer.
+ *
+ * Context: the queue is locked, as it is by who looks.
+ * Return: the ring, for rove_ring_free().
+ */
+static inline struct rove_ring rove_ring_detach(struct rove_ring *r)
+{
+	struct rove_ring ring = *r;
+
+	*r = (struct rove_ring) {};
+	return ring;
+}
+
+/**
  * rove_ring_mem_alloc() - zeroed memory that a program may map
  * @uctx: its context, or NULL
  * @size: bytes, a multiple of the page size

@@ -143,11 +143,15 @@ err_charge:
 int rove_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct rove_srq *srq = to_rsrq(ibsrq);
+	struct rove_ring ring;
 
 	if (ibsrq->srq_type == IB_SRQT_XRC)
 		rove_xrc_withdraw(srq);
 	cancel_work_sync(&srq->event_work);
-	rove_ring_free(&srq->ring);
+	spin_lock_bh(&srq->lock);
+	ring = rove_ring_detach(&srq->ring);
+	spin_unlock_bh(&srq->lock);
+	rove_ring_free(&ring);
 	rove_dev_uncharge(&to_rdev(ibsrq->device)->num_srq);
 	return 0;
 }
