@@ -568,6 +568,42 @@ static void t_limits(void)
 	CHECK(!qp || !ibv_destroy_qp(qp));
 }
 
+/* Each of these stands for something that another test uses, or that is refused. */
+static void t_caps(void)
+{
+	const uint64_t has = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
+			     IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
+			     IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+			     IBV_DEVICE_MEM_MGT_EXTENSIONS |
+			     1ull << 40 /* IB_UVERBS_DEVICE_ATOMIC_WRITE */;
+	const uint64_t none = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_RAW_MULTI |
+			      IBV_DEVICE_UD_IP_CSUM | IBV_DEVICE_RC_IP_CSUM |
+			      IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+			      IBV_DEVICE_MANAGED_FLOW_STEERING | 1ull << 38 /* FLUSH_GLOBAL */ |
+			      1ull << 39 /* FLUSH_PERSISTENT */;
+	const uint32_t paged = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+			       IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+			       IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+	struct ibv_device_attr_ex ex;
+
+	CHECK(!ibv_query_device_ex(a.ctx, NULL, &ex));
+	if ((ex.device_cap_flags_ex & has) != has || ex.device_cap_flags_ex & none)
+		printf("# flags %#llx\n", (unsigned long long)ex.device_cap_flags_ex);
+	CHECK((ex.device_cap_flags_ex & has) == has && !(ex.device_cap_flags_ex & none));
+	CHECK(ex.orig_attr.atomic_cap == IBV_ATOMIC_HCA && !ex.pci_atomic_caps.fetch_add &&
+	      !ex.pci_atomic_caps.swap && !ex.pci_atomic_caps.compare_swap);
+	CHECK(ex.max_dm_size && ex.orig_attr.max_mw && ex.orig_attr.max_srq);
+	CHECK(ex.completion_timestamp_mask == UINT64_MAX && ex.hca_core_clock == 1000000);
+	if (ex.odp_caps.general_caps) {
+		CHECK(ex.odp_caps.general_caps ==
+		      (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
+		CHECK(ex.odp_caps.per_transport_caps.rc_odp_caps == paged &&
+		      ex.xrc_odp_caps == paged);
+		CHECK(!ex.odp_caps.per_transport_caps.uc_odp_caps &&
+		      ex.odp_caps.per_transport_caps.ud_odp_caps == IBV_ODP_SUPPORT_SEND);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 5)
@@ -578,6 +614,7 @@ int main(int argc, char **argv)
 	connect_qp(b.qp, &a, a.qp->qp_num, b.gid_index);
 
 	run("query_device_ex: limits at least rdma_rxe's, and kept", t_limits);
+	run("query_device_ex: what it says it can, it can", t_caps);
 	run("moderation by count: one event for eight messages", t_count);
 	run("moderation: 32 messages, fewer events", t_fewer);
 	run("moderation by time: the event comes then, and not before", t_period);
