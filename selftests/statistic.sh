@@ -41,18 +41,29 @@ dropped() { snap "$LA" 3; grown 2 3 'drop|bad|icrc|err|inval|discard|malformed';
 t "traffic goes on" pp
 
 res() { rdma resource show qp link "$LA/1" | grep -q ibv_rc_pingpong; }
-# A region that is not paged on demand counts no pages; what else would be shown, of
-# whose memory?
-no_faults() { rdma statistic show mr dev "$LA"; ! rdma statistic show mr dev "$LA" | grep -q page_; }
 holding() {
 	spawn "$NSA" ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18950 > /dev/null 2>&1 & local pid=$!
 	wait_for 20 listening "$NSA" 18950 && rdma resource show qp link "$LA/1" && res &&
 	rdma resource show cq dev "$LA" | grep -q ibv_rc && rdma resource show mr dev "$LA" | grep -q ibv_rc &&
-	rdma resource show pd dev "$LA" | grep -q ibv_rc && rdma resource show ctx dev "$LA" | grep -q ibv_rc &&
-	no_faults
+	rdma resource show pd dev "$LA" | grep -q ibv_rc && rdma resource show ctx dev "$LA" | grep -q ibv_rc
 	local rc=$?
 	kill -9 $pid; wait $pid 2>/dev/null
 	((rc)) || wait_for 10 eval '! res'
 }
 [[ $DRIVER_A == rove ]] && t "rdma res shows a program's QP, CQ, MR, PD and context, and no longer when it is killed" holding
+
+# Pages are counted for a region that is paged on demand, and nothing is shown for any
+# other.  pages OPTIONS...: of ibv_rc_pingpong
+pages() {
+	spawn "$NSA" ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18951 "$@" > /dev/null 2>&1 & local pid=$!
+	wait_for 20 listening "$NSA" 18951
+	rdma statistic show mr | tee "$tmp/pages"
+	kill -9 $pid; wait $pid 2>/dev/null
+	grep -q "dev $LA mrn" "$tmp/pages"
+}
+if [[ $DRIVER_A == rove ]]; then
+	t "rdma statistic shows no pages of a pinned region" eval 'pages && ! grep -q page_ "$tmp/pages"'
+	ibv_devinfo -v -d "$LA" | grep -q "ODP_SUPPORT$" &&
+		t "rdma statistic shows those of one that is paged on demand" eval 'pages -o && grep -q "page_faults.*page_prefetch" "$tmp/pages"'
+fi
 done_testing

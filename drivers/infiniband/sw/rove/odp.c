@@ -13,7 +13,9 @@
 #include <linux/hmm.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <net/netlink.h>
 #include <rdma/ib_umem_odp.h>
+#include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
 #include <rdma/uverbs_ioctl.h>
 #include "compat.h"
@@ -481,6 +483,7 @@ int rove_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct rove_odp *odp = NULL;
 	struct rove_region *r;
+	struct nlattr *table;
 
 	/* rereg_mr replaces a region, but none of this kind. */
 	rcu_read_lock();
@@ -490,13 +493,19 @@ int rove_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 	rcu_read_unlock();
 	if (!odp)
 		return 0;
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	if (!table)
+		return -EMSGSIZE;
 	if (rdma_nl_stat_hwcounter_entry(msg, "page_faults",
 					 atomic64_read(&odp->faults)) ||
 	    rdma_nl_stat_hwcounter_entry(msg, "page_invalidations",
 					 atomic64_read(&odp->invalidations)) ||
 	    rdma_nl_stat_hwcounter_entry(msg, "page_prefetch",
-					 atomic64_read(&odp->prefetches)))
+					 atomic64_read(&odp->prefetches))) {
+		nla_nest_cancel(msg, table);
 		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
 	return 0;
 }
 
