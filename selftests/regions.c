@@ -14,7 +14,7 @@
 #include "pair.h"
 
 #define PIECE	(32 * MB)
-#define CHUNK	(1 * MB)
+#define CHUNK	(256 * KB)
 
 static unsigned int number, gigabytes;
 static char *near;

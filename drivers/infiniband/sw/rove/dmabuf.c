@@ -11,6 +11,7 @@
 #include "dmabuf.h"
 #include "dev.h"
 #include "mr.h"
+#include "refuse.h"
 
 ROVE_IMPORT_DMA_BUF;
 
@@ -33,16 +34,22 @@ void rove_dmabuf_free(struct rove_dmabuf *d)
 }
 
 /* May this part of it be used so? */
-static int check(const struct dma_buf *buf, u64 offset, u64 length, int access)
+static int check(struct ib_device *ibdev, const struct dma_buf *buf, u64 offset,
+		 u64 length, int access)
 {
 	u64 end;
 
-	if (!length || check_add_overflow(offset, length, &end) ||
-	    end > buf->size)
+	if (check_add_overflow(offset, length, &end) || end > buf->size) {
+		rove_refuse(ibdev, "dma-buf of %s: %llu bytes at %llu of %zu",
+			    buf->exp_name, length, offset, buf->size);
 		return -EINVAL;
+	}
 	/* Who was given it to read cannot write to it by mmap() either. */
-	if (ib_access_writable(access) && !(buf->file->f_mode & FMODE_WRITE))
+	if (ib_access_writable(access) && !(buf->file->f_mode & FMODE_WRITE)) {
+		rove_refuse(ibdev, "dma-buf of %s: access %#x, but its file is read-only",
+			    buf->exp_name, access);
 		return -EACCES;
+	}
 	return 0;
 }
 
@@ -60,19 +67,19 @@ static struct rove_dmabuf *rove_dmabuf_get(struct ib_device *ibdev, int fd,
 		err = PTR_ERR(d->buf);
 		goto err_free;
 	}
-	err = check(d->buf, offset, length, access);
+	err = check(ibdev, d->buf, offset, length, access);
 	if (err)
 		goto err_put;
 	err = rove_dma_buf_vmap(d->buf, &d->map);
 	if (err) {
-		ibdev_warn_ratelimited(ibdev, "a dma-buf of %s's cannot be mapped by the kernel: %d\n",
-				       d->buf->exp_name, err);
+		rove_refuse(ibdev, "dma-buf of %s: the kernel cannot map it: %d",
+			    d->buf->exp_name, err);
 		goto err_put;
 	}
 	/* It takes other instructions than copying memory does. */
 	if (d->map.is_iomem) {
-		ibdev_warn_ratelimited(ibdev, "a dma-buf of %s's is on a device, not in memory\n",
-				       d->buf->exp_name);
+		rove_refuse(ibdev, "dma-buf of %s: on a device, not in memory",
+			    d->buf->exp_name);
 		err = -EOPNOTSUPP;
 		goto err_unmap;
 	}
