@@ -26,11 +26,13 @@ int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
 		return n;
 	slot = rove_ring_slot(r, r->cons++);
 	/* The program may be writing: each byte is read once, lengths first. */
-	memcpy(&w->wqe, slot, sizeof(*slot));
+	data_race(memcpy(&w->wqe, slot, sizeof(*slot)));
+	barrier();	/* the compiler is not to read the slot again, either */
 	room = r->stride - sizeof(*slot);
 	len = w->wqe.flags & ROVE_WR_INLINE ? w->wqe.inline_len :
 	      w->wqe.num_sge * sizeof(struct rove_sge);
-	memcpy(w->wqe.sge, slot->sge, min(len, room));
+	data_race(memcpy(w->wqe.sge, slot->sge, min(len, room)));
+	barrier();
 	trace_rove_wr(tqp_to_rqp(t), &w->wqe);
 	return 1;
 }

@@ -169,8 +169,9 @@ static int switch_ring(struct rove_srq *srq, struct rove_ring *to)
 		return -EINVAL;
 	/* A slot that is being written to is copied as it is, and judged later. */
 	for (i = 0; i < n; i++)
-		memcpy(rove_ring_slot(to, i),
-		       rove_ring_slot(from, from->cons + i), from->stride);
+		data_race(memcpy(rove_ring_slot(to, i),
+				 rove_ring_slot(from, from->cons + i),
+				 from->stride));
 	/* The program reads it once the command has returned. */
 	smp_store_release(&to->hdr->prod, n);
 	swap(*from, *to);

@@ -75,7 +75,9 @@ static inline void rove_take_recv(struct rove_ring *r, struct rove_rwqe *w,
 	w->num_sge = READ_ONCE(slot->num_sge);
 	w->length = 0;
 	if (likely(w->num_sge <= max_sge)) {
-		memcpy(w->sge, slot->sge, w->num_sge * sizeof(*w->sge));
+		data_race(memcpy(w->sge, slot->sge,
+				 w->num_sge * sizeof(*w->sge)));
+		barrier();	/* lengths are those copied, too */
 		for (i = 0; i < w->num_sge; i++)
 			w->length += w->sge[i].length;
 	}
