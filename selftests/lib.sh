@@ -121,6 +121,7 @@ cleanup() {
 	for job in $(jobs -p); do kill -9 "$job" 2>/dev/null; done
 	wait 2>/dev/null
 	if declare -F extra_cleanup > /dev/null; then extra_cleanup; fi
+	not_for_nobody
 	topo_del
 	rm -rf "$tmp"
 }
@@ -365,6 +366,22 @@ rc_data() {
 	fi
 	return 0
 }
+
+# for_nobody PROGRAM: a copy of one of ours, and of the provider, that a user without
+# rights can read, wherever the tree is; as_nobody COMMAND...: be that user.
+for_nobody() {
+	local lib=$here/../userspace-provider/librove-rdmav34.so
+	[[ $provider_was ]] || provider_was=$(< /etc/libibverbs.d/rove.driver)
+	install -m 755 "$bin/$1" "/tmp/$1.$$" && install -m 755 "$lib" "/tmp/librove$$-rdmav34.so" &&
+	echo "driver /tmp/librove$$" > /etc/libibverbs.d/rove.driver && chmod 666 /dev/infiniband/uverbs*
+}
+provider_was=
+not_for_nobody() {
+	[[ $provider_was ]] || return
+	echo "$provider_was" > /etc/libibverbs.d/rove.driver
+	rm -f "/tmp/librove$$-rdmav34.so"
+}
+as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 
 # c_points NAME COMMAND...: the points of a program of ours, as points of this test
 c_points() {

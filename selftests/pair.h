@@ -31,6 +31,7 @@ struct end {
 };
 
 static struct end a, b;
+static uint32_t first_psn;	/* of connections made from now on */
 
 static inline void end_open(struct end *e, const char *name, const char *gid)
 {
@@ -69,6 +70,8 @@ static inline void connect_qp(struct end *e, struct ibv_qp *qp, struct end *peer
 				   IBV_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = qpn,
+		.sq_psn = first_psn,
+		.rq_psn = first_psn,
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
 		.min_rnr_timer = 12,

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Programs do not reach each other's keys, rings and connections, nor learn anything
+# of the kernel's memory, by what it shares or by what it sends (isolation.c;
+# hazards 7, 11).  make debugcheck boots with slub_debug=P page_poison=1
+# init_on_alloc=0, so that memory nobody has initialised shows.
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+
+[[ -x $bin/isolation ]] || skip_all "no isolation: make selftests"
+topo_pair 4200 && links || bail "two links"
+command -v tcpdump > /dev/null || bail "tcpdump"
+
+extra_cleanup() { rm -f "/tmp/isolation.$$"; }
+
+# What went over the wire: headers, and payload that the program has made of 0x11,
+# zeroes and 0x77.  Poison of slab and pages, and words that look like addresses of
+# the kernel's, came from memory that was not to be sent.
+search() {
+	/usr/bin/python3 -c '
+import re, struct, sys
+data, n, at, found = open(sys.argv[1], "rb").read(), 0, 24, 0
+while at + 16 <= len(data):
+    length = struct.unpack("=I", data[at + 8:at + 12])[0]
+    packet = data[at + 16:at + 16 + length]
+    at += 16 + length
+    n += 1
+    # in UDP to port 4791: what follows the headers of Ethernet, IP and UDP
+    if packet[12:14] != b"\x08\x00" or packet[23] != 17:
+        continue
+    body = packet[42:]
+    for m in re.finditer(rb"(?s)([\x5a\x6b\xa5\xbb\xcc\xaa\x6a])\1{5}|.{2}(?:..[\x80-\xff]\xff\xff)|[\x80-\xff]\x88\xff\xff", body):
+        if m.group(0).strip(b"\xff") == b"":
+            continue
+        found += 1
+        print("packet %d, byte %d: %s" % (n, m.start(), m.group(0).hex()))
+print("%d packets searched" % n)
+sys.exit(found > 0 or n < 100)' "$1"
+}
+
+say "$(grep -oE '(slub_debug|page_poison|init_on_alloc)=[^ ]*' /proc/cmdline | tr '\n' ' ')"
+t "a program of nobody's" for_nobody isolation
+spawn "$NSA" tcpdump -q --immediate-mode -U -B 65536 -s 9000 -w "$tmp/pcap" -i va udp port 4791 2> "$tmp/tcpdump" & pid=$!
+wait_for 20 grep -q listening "$tmp/tcpdump"
+c_points "isolation" as_nobody timeout -k 5 200 \
+	"/tmp/isolation.$$" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"
+kill $pid; wait $pid
+say "$(grep -E "captured|filter|dropped" "$tmp/tcpdump" | tr "\n" " ")"
+t "packets hold nothing of the kernel's" search "$tmp/pcap"
+
+# What only an administrator may do.
+refused() { ! "$@" 2> "$tmp/why" && grep -qiE 'not permitted|permission' "$tmp/why"; }
+t "rdma link add, by nobody" refused as_nobody rdma link add mine type rove netdev lo
+t "rdma link delete, by nobody" refused as_nobody rdma link delete "$LA"
+t "rdma dev set, by nobody" refused as_nobody rdma dev set "$LA" name mine
+t "rdma system set, by nobody" refused as_nobody rdma system set netns exclusive
+t "rdma statistic mode, by nobody" refused as_nobody rdma statistic qp set link "$LA/1" auto type on
+no_addresses() { ! as_nobody rdma resource show 2>/dev/null | grep -E 'ffff[0-9a-f]{12}'; }
+t "rdma resource shows no address" no_addresses
+t "nothing is left" wait_for 20 no_objects qp cq mr pd srq
+done_testing

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Who looks while others change: links renamed, deleted and added, their netdevs down,
+# up and gone, addresses and MTU changed, while tools read everything that there is to
+# read and programs come and go (hazards 24, 25, 28 to 30, 32).  Nothing crashes,
+# hangs or stays; what the kernel says fails the test.  Argument: seconds (10).
+# timeout: 4000
+. "$(dirname "$0")/lib.sh"
+
+seconds=${1:-10}
+topo_pair 4200 && links || bail "two links"
+ip link add rd0 type dummy && ip link set rd0 up && ip addr add 10.79.0.1/24 dev rd0 || bail "a third netdev"
+
+# loop COMMAND...: again and again until the time is over, whatever it says
+running=()
+loop() {
+	(
+		trap - EXIT
+		end=$((SECONDS + seconds))
+		n=0
+		while ((SECONDS < end)); do eval "$1" > /dev/null 2>&1; ((n++)); done
+		echo "$n x $1" >> "$tmp/loops"
+	) &
+	running+=($!)
+}
+readers() {
+	loop 'rdma link; rdma dev; rdma resource show qp; rdma resource show mr; rdma resource show cq; rdma resource show cm_id'
+	loop 'rdma statistic show; rdma statistic show mr; rdma resource'
+	loop 'ibv_devinfo -v'
+	loop 'find -L /sys/class/infiniband/ -maxdepth 5 -type f -readable -exec cat {} +'
+}
+writers() {
+	loop 'rdma link add third type rove netdev rd0; rdma dev set third name fourth; rdma dev set fourth name third; rdma link delete third'
+	loop 'ip link set rd0 down; ip link set rd0 up; ip link set rd0 mtu 9000; ip link set rd0 mtu 1500'
+	loop 'ip addr add 10.79.1.1/24 dev rd0; ip -6 addr add fd79::1/64 dev rd0 nodad; ip addr flush dev rd0 scope global'
+	loop 'ip link del rd0; ip link add rd0 type dummy; ip link set rd0 up; ip addr add 10.79.0.1/24 dev rd0'
+	loop 'ip netns add rove-r; ip link add rv0 netns rove-r type dummy; rdma link add fifth type rove netdev rv0; ip netns exec rove-r rdma link add fifth type rove netdev rv0; ip netns del rove-r'
+}
+programs() {
+	loop 'timeout -s KILL 0.2 ip netns exec $NSA rping -s -a $A4 & sleep 0.1; timeout -s KILL 0.1 ip netns exec $NSB rping -c -a $A4 -C 1000; wait'
+	loop 'timeout -s KILL 0.$((RANDOM % 9 + 1)) ibv_rc_pingpong -d third'
+	loop 'timeout -s KILL 0.$((RANDOM % 9 + 1)) $bin/objects $LA $(gid_index $LA $A4) $LB $(gid_index $LB $B4)'
+}
+traffic() { both $((seconds + 120)) A "ib_write_bw -F -d %d -x %g4 -p %p -D $((seconds + 2))" "ib_write_bw -F -d %d -x %g4 -p %p -D $((seconds + 2)) %s"; }
+all_ended() { local p; for p in "${running[@]}"; do gone "$p" || return 1; done; }
+gone_links() { rdma link delete third; rdma link delete fourth; ! rdma link | grep -qE 'third|fourth|fifth'; }
+
+readers; writers; programs
+t "traffic meanwhile" traffic
+t "everybody ends" wait_for 90 all_ended
+say "$(tr '\n' ';' < "$tmp/loops")"
+ip netns del rove-r 2>/dev/null
+t "no link is left" wait_for 20 gone_links
+t "no object is left" wait_for 30 no_objects qp cq mr pd srq ctx
+t "no multicast group, no netdev is held" timeout 30 ip link del rd0
+rdma link delete "$LA"; rdma link delete "$LB"; LA= LB=
+t "the module can go" wait_for 30 rmmod rove
+done_testing
