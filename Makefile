@@ -7,6 +7,7 @@
 #	make demo		two links in a VM, ib_write_bw and ib_write_lat
 #	make check		all tests on 6.12, a core set on 6.1, the simulator
 #	make check-all		all tests and the deep ones on both kernels
+#	make debugcheck		the tests on kernels with KASAN, lockdep, KCSAN ...
 #	make bench		rove beside rdma_rxe and TCP: in a VM, and natively
 #	make grow		how cost grows with QPs, processes, MRs, CPUs, sizes; memory
 #	make devices		two VMs on virtio-net and e1000e; a VM without IPv6
@@ -45,7 +46,7 @@ kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 
 libdir ?= $(shell d=$$(pkg-config --variable=libdir libibverbs 2>/dev/null); echo $${d:-/usr/lib})
 
-.PHONY: all setup modules provider install demo check check-all bench grow devices migrate sim sim-cost clean selftests FORCE
+.PHONY: all setup modules provider install demo check check-all debugcheck bench grow devices migrate sim sim-cost clean selftests FORCE
 
 all: modules provider
 
@@ -97,6 +98,9 @@ check: setup
 
 check-all: setup
 	@selftests/check --all
+
+debugcheck: setup
+	@selftests/debugcheck $(KERNELS)
 
 bench: setup
 	@selftests/bench/run

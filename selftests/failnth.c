@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * failnth.c - every allocation and every copy of a verb fails, one after another
+ *
+ *	failnth DEV-A GID-INDEX-A DEV-B GID-INDEX-B [NETDEV]
+ *
+ * /proc/thread-self/fail-nth makes the nth fault site that this thread passes
+ * fail (CONFIG_FAULT_INJECTION; failslab, fail_page_alloc and fail_usercopy must be
+ * set up to take part).  Each verb is called with n = 1, 2, 3 ... until one call passes
+ * fewer than n sites.  A call that met a failure either says so, with an errno
+ * that stands for want of memory, or has got along without; then it works the
+ * next time.  What leaks, warns or crashes shows in the kernel's log (failnth.sh).
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <rdma/rdma_netlink.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "pair.h"
+
+#define MOST	3000		/* sites that a verb may have */
+
+static int fail_nth;
+static char *netdev;
+
+static void arm(int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", n);
+
+	if (pwrite(fail_nth, text, len, 0) != len)
+		die("fail-nth");
+}
+
+/* Has the failure that was armed happened?  It is disarmed now. */
+static bool struck(void)
+{
+	char text[16] = "";
+
+	if (pread(fail_nth, text, sizeof(text) - 1, 0) < 1)
+		die("fail-nth");
+	arm(0);
+	return atoi(text) == 0;
+}
+
+struct verb {
+	const char *name;
+	void *(*call)(void);		/* NULL: failed, errno says why */
+	int (*undo)(void *made);
+};
+
+static void one_by_one(const struct verb *v)
+{
+	int n, failures = 0, err;
+	char name[128];
+	void *made;
+	bool hit;
+
+	good = true;
+	/* what is allocated once and for all, is allocated now */
+	made = v->call();
+	good = made && (!v->undo || !v->undo(made));
+	for (n = 1; good && n < MOST; n++) {
+		arm(n);
+		errno = 0;
+		made = v->call();
+		err = errno;
+		hit = struck();
+		if (made && v->undo && v->undo(made)) {
+			printf("# site %d: cannot be undone (errno %d)\n", n, errno);
+			good = false;
+		}
+		if (!hit) {
+			good &= made != NULL;
+			break;
+		}
+		failures += !made;
+		if (!made && err != ENOMEM && err != EFAULT) {
+			printf("# site %d: errno %d\n", n, err);
+			good = false;
+		}
+	}
+	snprintf(name, sizeof(name), "%s", v->name);
+	printf("# %s: %d sites, %d of them end it\n", v->name, n - 1, failures);
+	good &= n < MOST && n > 1;
+	point(name);
+}
+
+/* --- the verbs ------------------------------------------------------------------ */
+
+static struct ibv_device *device;
+static char *buf;
+static struct ibv_mr *mr, *b_mr;
+static struct ibv_cq *cq;
+static struct ibv_srq *srq;
+static struct ibv_qp *ud;
+
+/* For functions that return 0 or an errno: anything but NULL is success. */
+static void *result(int err)
+{
+	errno = err < 0 ? errno : err;
+	return err ? NULL : buf;
+}
+
+static void *do_open(void) { return ibv_open_device(device); }
+static int un_open(void *p) { return ibv_close_device(p); }
+
+static void *do_pd(void) { return ibv_alloc_pd(a.ctx); }
+static int un_pd(void *p) { return ibv_dealloc_pd(p); }
+
+static void *do_mr(void) { return ibv_reg_mr(a.pd, buf, 3 * 4096, ALL); }
+static void *do_big_mr(void) { return ibv_reg_mr(a.pd, buf, 4 * MB, ALL); }
+static void *do_odp_mr(void)
+{
+	return ibv_reg_mr(a.pd, buf, MB, ALL | IBV_ACCESS_ON_DEMAND);
+}
+static void *do_implicit_mr(void)
+{
+	return ibv_reg_mr(a.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+}
+static int un_mr(void *p) { return ibv_dereg_mr(p); }
+
+/* ERR_CMD: the region is as it was and can be tried again. */
+static void *do_rereg(void)
+{
+	static int flip;
+	int ret = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, a.pd,
+			       buf + (++flip & 1) * 4096, 64 * KB, 0);
+
+	return ret ? NULL : mr;
+}
+
+static void *do_mw(void) { return ibv_alloc_mw(a.pd, IBV_MW_TYPE_2); }
+static int un_mw(void *p) { return ibv_dealloc_mw(p); }
+
+static void *do_dm(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+
+	return ibv_alloc_dm(a.ctx, &attr);
+}
+static int un_dm(void *p) { return ibv_free_dm(p); }
+
+static void *do_cq(void) { return ibv_create_cq(a.ctx, 300, NULL, NULL, 0); }
+static void *do_cq_ex(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 100, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_cq_ex *ex;
+
+	attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	ex = ibv_create_cq_ex(a.ctx, &attr);
+	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
+}
+static int un_cq(void *p) { return ibv_destroy_cq(p); }
+static void *do_resize_cq(void)
+{
+	static int flip;
+
+	return result(ibv_resize_cq(cq, ++flip & 1 ? 500 : 1000));
+}
+
+static void *do_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 100, .max_sge = 4 } };
+
+	return ibv_create_srq(a.pd, &init);
+}
+static int un_srq(void *p) { return ibv_destroy_srq(p); }
+static void *do_resize_srq(void)
+{
+	static int flip;
+	struct ibv_srq_attr attr = { .max_wr = ++flip & 1 ? 200 : 400 };
+
+	return result(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
+}
+
+static void *make_qp(enum ibv_qp_type type, struct ibv_srq *s)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .srq = s,
+		.cap = { 100, s ? 0 : 100, 4, s ? 0 : 4, 64 }, .qp_type = type,
+	};
+
+	return ibv_create_qp(a.pd, &init);
+}
+static void *do_rc(void) { return make_qp(IBV_QPT_RC, NULL); }
+static void *do_rc_srq(void) { return make_qp(IBV_QPT_RC, srq); }
+static void *do_uc(void) { return make_qp(IBV_QPT_UC, NULL); }
+static void *do_ud(void) { return make_qp(IBV_QPT_UD, NULL); }
+static int un_qp(void *p) { return ibv_destroy_qp(p); }
+
+static void *do_xrcd(void)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+
+	return ibv_open_xrcd(a.ctx, &attr);
+}
+static int un_xrcd(void *p) { return ibv_close_xrcd(p); }
+
+static struct ibv_ah_attr to_b(void)
+{
+	return (struct ibv_ah_attr) {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = b.gid, .sgid_index = a.gid_index, .hop_limit = 64 },
+	};
+}
+static void *do_ah(void)
+{
+	struct ibv_ah_attr attr = to_b();
+
+	return ibv_create_ah(a.pd, &attr);
+}
+static int un_ah(void *p) { return ibv_destroy_ah(p); }
+
+static const union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 77 } };
+
+static void *do_attach(void) { return result(ibv_attach_mcast(ud, &group, 0)); }
+static int un_attach(void *p) { return ibv_detach_mcast(ud, &group, 0); }
+
+/* A failed transition leaves the QP where it was. */
+static void *do_modify(void)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
+		.dest_qp_num = b.qp->qp_num, .max_dest_rd_atomic = 16, .max_rd_atomic = 16,
+		.min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
+		.ah_attr = to_b(),
+	};
+	struct ibv_qp *qp = a.qp;
+	int err;
+
+	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	attr.qp_state = IBV_QPS_RTR;
+	if (!err)
+		err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV |
+				    IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!err)
+		err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
+				    IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				    IBV_QP_MAX_QP_RD_ATOMIC);
+	attr.qp_state = IBV_QPS_RESET;
+	if (err && ibv_modify_qp(qp, &attr, IBV_QP_STATE))
+		die("to RESET");
+	return result(err);
+}
+static int un_modify(void *p)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	return ibv_modify_qp(a.qp, &attr, IBV_QP_STATE);
+}
+
+/*
+ * The call that sends: what it cannot build for want of memory is sent by a timer
+ * later, so that the caller is told of nothing but success.
+ */
+static void *do_post(void)
+{
+	static uint32_t round;
+	struct ibv_sge sge = { (uintptr_t)buf, 40000, mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	char *to = buf + 2 * MB;
+	int err;
+
+	memset(buf, ++round, 40000);
+	memset(to, 0, 40000);
+	if (post_recv(&b, to, 40000, b_mr->lkey))
+		die("post_recv");
+	err = ibv_post_send(a.qp, &wr, &bad);
+	if (err || done(a.cq, NULL) || done(b.cq, NULL) || memcmp(buf, to, 40000)) {
+		errno = EIO;
+		return NULL;
+	}
+	return buf;
+}
+
+static void *do_advise(void)
+{
+	static struct ibv_mr *odp;
+	struct ibv_sge sge;
+
+	if (!odp)
+		odp = ibv_reg_mr(a.pd, buf + MB, MB, ALL | IBV_ACCESS_ON_DEMAND);
+	if (!odp)
+		return NULL;
+	madvise(buf + MB, MB, MADV_DONTNEED);
+	sge = (struct ibv_sge) { (uintptr_t)buf + MB, MB, odp->lkey };
+	return result(ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+				    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+}
+
+/* --- a link, by netlink ------------------------------------------------------------ */
+
+static void put(struct nlmsghdr *n, int type, const void *data, int len)
+{
+	struct nlattr *at = (void *)n + NLMSG_ALIGN(n->nlmsg_len);
+
+	at->nla_type = type;
+	at->nla_len = NLA_HDRLEN + len;
+	memcpy((void *)at + NLA_HDRLEN, data, len);
+	n->nlmsg_len = NLMSG_ALIGN(n->nlmsg_len) + NLA_ALIGN(at->nla_len);
+}
+
+/* Returns what the kernel answers: 0 or an errno. */
+static int ask(struct nlmsghdr *n)
+{
+	static int fd = -1;
+	struct {
+		struct nlmsghdr h;
+		struct nlmsgerr e;
+		char more[4096];
+	} answer;
+
+	if (fd < 0)
+		fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
+	if (send(fd, n, n->nlmsg_len, 0) < 0)
+		return errno;
+	if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) < 0)
+		return ENOMEM;		/* it had none for the answer */
+	return answer.h.nlmsg_type == NLMSG_ERROR ? -answer.e.error : 0;
+}
+
+static bool exists(void)
+{
+	return !access("/sys/class/infiniband/faulty", F_OK);
+}
+
+static void *do_link(void)
+{
+	struct {
+		struct nlmsghdr n;
+		char room[256];
+	} m = { .n = {
+		.nlmsg_len = NLMSG_LENGTH(0),
+		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
+		.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+	} };
+	int err;
+
+	put(&m.n, RDMA_NLDEV_ATTR_DEV_NAME, "faulty", 7);
+	put(&m.n, RDMA_NLDEV_ATTR_LINK_TYPE, "rove", 5);
+	put(&m.n, RDMA_NLDEV_ATTR_NDEV_NAME, netdev, strlen(netdev) + 1);
+	err = ask(&m.n);
+	errno = err;
+	/* the answer may have been what failed */
+	return exists() ? buf : NULL;
+}
+
+static int un_link(void *p)
+{
+	/* ib_core may still be looking at the addresses of the netdev */
+	return system("rdma link delete faulty") || exists();
+}
+
+/* ------------------------------------------------------------------------------- */
+
+int main(int argc, char **argv)
+{
+	static const struct verb verbs[] = {
+		{ "open_device", do_open, un_open },
+		{ "alloc_pd", do_pd, un_pd },
+		{ "reg_mr of 3 pages", do_mr, un_mr },
+		{ "reg_mr of 4 MiB", do_big_mr, un_mr },
+		{ "reg_mr on demand", do_odp_mr, un_mr },
+		{ "reg_mr, implicit", do_implicit_mr, un_mr },
+		{ "rereg_mr", do_rereg, NULL },
+		{ "alloc_mw", do_mw, un_mw },
+		{ "alloc_dm", do_dm, un_dm },
+		{ "create_cq", do_cq, un_cq },
+		{ "create_cq_ex", do_cq_ex, un_cq },
+		{ "resize_cq", do_resize_cq, NULL },
+		{ "create_srq", do_srq, un_srq },
+		{ "modify_srq, resized", do_resize_srq, NULL },
+		{ "create_qp RC", do_rc, un_qp },
+		{ "create_qp RC with SRQ", do_rc_srq, un_qp },
+		{ "create_qp UC", do_uc, un_qp },
+		{ "create_qp UD", do_ud, un_qp },
+		{ "open_xrcd", do_xrcd, un_xrcd },
+		{ "create_ah", do_ah, un_ah },
+		{ "attach_mcast", do_attach, un_attach },
+		{ "advise_mr", do_advise, NULL },
+		{ "post_send", do_post, NULL },
+		{ "modify_qp, RESET to RTS", do_modify, un_modify },
+		{ "rdma link add", do_link, un_link },
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	unsigned int i;
+
+	if (argc < 5) {
+		fprintf(stderr, "usage: %s DEV GID DEV GID [NETDEV]\n", *argv);
+		return 2;
+	}
+	netdev = argc > 5 ? argv[5] : NULL;
+	fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fail_nth < 0) {
+		printf("1..0 # SKIP this kernel does not fail on purpose\n");
+		return 0;
+	}
+	end_open(&a, argv[1], argv[2]);
+	end_open(&b, argv[3], argv[4]);
+	device = a.ctx->device;
+	buf = mmap(NULL, 4 * MB, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	mr = ibv_reg_mr(a.pd, buf, 4 * MB, ALL);
+	b_mr = ibv_reg_mr(b.pd, buf, 4 * MB, ALL);
+	cq = do_cq();
+	srq = do_srq();
+	if (!mr || !b_mr || !cq || !srq)
+		die("objects");
+	ud = do_ud();
+	if (!ud)
+		die("UD QP");
+	attr.qp_state = IBV_QPS_INIT;
+	attr.port_num = 1;
+	if (ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			  IBV_QP_PORT | IBV_QP_QKEY))
+		die("UD QP to INIT");
+	pair_open();
+	for (i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+		if (verbs[i].call == do_link && !netdev)
+			continue;
+		if (verbs[i].call == do_modify) {
+			attr.qp_state = IBV_QPS_RESET;
+			if (ibv_modify_qp(a.qp, &attr, IBV_QP_STATE))
+				die("to RESET");
+		}
+		one_by_one(&verbs[i]);
+	}
+	printf("1..%d\n", count);
+	return failed > 0;
+}

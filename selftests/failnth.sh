@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Every allocation and copy of every verb fails once (failnth.c); then one in so many
+# of all that the data path makes.  For a kernel with fault injection (make
+# debugcheck; hazards 8, 9, 14, 15, 26, 27, 30).
+# timeout: 1200
+. "$(dirname "$0")/lib.sh"
+
+debug=/sys/kernel/debug
+[[ -e /proc/thread-self/fail-nth && -d $debug/failslab ]] || skip_all "this kernel does not fail on purpose"
+[[ -x $bin/failnth ]] || skip_all "no failnth: make selftests"
+
+# what takes part, and says nothing of it
+for where in failslab fail_page_alloc fail_usercopy; do
+	for set in ignore-gfp-wait:N ignore-gfp-highmem:N min-order:0 verbose:0; do
+		[[ -e $debug/$where/${set%:*} ]] && echo "${set#*:}" > "$debug/$where/${set%:*}"
+	done
+done
+mapped() { grep -cE 'rove_ring|rove_create_qp|alloc_queues|rove_odp' /proc/vmallocinfo; }
+# Twice, since what is fresh may be referenced from a register or a stack only.
+leaks() {
+	[[ -e $debug/kmemleak ]] || return 4
+	echo scan > $debug/kmemleak; echo scan > $debug/kmemleak
+	! grep -A 20 'unreferenced object' $debug/kmemleak | grep -B 20 '\[rove\]'
+}
+random_faults() {	# PER-CENT: of the atomic allocations
+	echo Y > $debug/failslab/ignore-gfp-wait
+	echo 1 > $debug/failslab/interval; echo -1 > $debug/failslab/times
+	echo "$1" > $debug/failslab/probability
+}
+extra_cleanup() { echo 0 > $debug/failslab/probability; }
+
+topo_pair 4200 && links || bail "two links"
+ip link add faulty0 type dummy && ip link set faulty0 up && ip addr add 10.78.0.1/24 dev faulty0 || bail "a netdev"
+at_first=$(mapped)
+[[ ! -e $debug/kmemleak ]] || echo clear > $debug/kmemleak
+c_points "failnth" timeout 1000 "$bin/failnth" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" faulty0
+nothing_left() { no_objects qp cq mr pd srq ctx && (($(mapped) <= at_first)); }
+t "nothing is left of what failed" wait_for 30 nothing_left
+random_faults 3
+rc_data "3 % of all atomic allocations fail" A "-g %g4 -m 1024 -t data"
+echo 0 > $debug/failslab/probability
+ip link del faulty0
+rdma link delete "$LA"; rdma link delete "$LB"; LA= LB=
+t "the module can go" wait_for 30 rmmod rove
+t "nothing has leaked" leaks
+done_testing

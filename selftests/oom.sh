@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Memory runs out under checked traffic.  What is to happen: a queue pair that does
+# not fit into a control group is refused with ENOMEM, and nobody is killed for it; a
+# program that the OOM killer ends leaves nothing; whoever is not in that group does not
+# notice; and when all of the machine's memory is wanted, connections go on.
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+
+[[ -x $bin/scale && -x $bin/hostile_ring ]] || skip_all "no programs: make selftests"
+grep -qw memory /sys/fs/cgroup/cgroup.controllers 2>/dev/null || skip_all "no memory control groups"
+topo_pair 4200 && links || bail "two links"
+ends() { echo "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"; }
+
+echo +memory > /sys/fs/cgroup/cgroup.subtree_control || bail "control group"
+cg=/sys/fs/cgroup/rove-oom
+mkdir $cg && echo $((48 << 20)) > $cg/memory.max && echo 0 > $cg/memory.swap.max 2>/dev/null
+extra_cleanup() { echo 1 > $cg/cgroup.kill; wait_for 10 rmdir $cg; }
+inside() { (echo $BASHPID > $cg/cgroup.procs; exec "$@"); }
+killed() { awk '/^oom_kill / { print $2 }' $cg/memory.events; }
+
+mkfifo "$tmp/go"
+"$bin/hostile_ring" $(ends) traffic "$tmp/rounds" < "$tmp/go" > "$tmp/traffic" 2>&1 & pid=$!
+exec 9> "$tmp/go"
+rounds() { od -An -t u8 "$tmp/rounds" 2>/dev/null | tr -d ' '; }
+wait_for 60 eval '[[ -s $tmp/rounds ]]' || { cat "$tmp/traffic"; bail "checked traffic"; }
+goes_on() { local r; r=$(rounds); wait_for 60 eval "(($(rounds) >= 0)) && (( \$(rounds) > $r + 20 ))" && ! gone $pid; }
+
+t "4096 queue pairs do not fit: refused, nobody killed" eval '
+	inside "$bin/scale" $(ends) many 4096 > $tmp/many 2>&1; cat $tmp/many
+	grep -q "Cannot allocate memory" $tmp/many && (($(killed) == 0))'
+t "nothing is left of those that did" wait_for 30 eval '! rdma resource show qp | grep -q "comm scale"'
+t "traffic beside it goes on" goes_on
+
+# A program with connections that eats memory till it is killed.
+eater() {
+	inside /usr/bin/python3 -c '
+import subprocess, sys, os
+held = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+os.wait4(-1, os.WNOHANG)
+hog = []
+while True: hog.append(bytearray(1 << 20))' timeout 60 "$bin/scale" $(ends) cycles 100000 &
+	wait_for 60 eval '(($(killed) > 0))'
+	local rc=$?
+	echo 1 > $cg/cgroup.kill
+	wait $!
+	return $rc
+}
+t "a program with connections is killed for want of memory" eater
+t "nothing is left of it" wait_for 30 eval '! rdma resource | grep -v "^#" > /dev/null; ! rdma resource show qp | grep -q "comm scale"'
+t "traffic beside it still goes on" goes_on
+
+# All of the machine's: caches and whoever is largest go; who is to die first is named.
+pressure() {
+	(echo 1000 > /proc/self/oom_score_adj; exec timeout -s KILL 60 /usr/bin/python3 -c '
+hog = []
+while True: hog.append(bytearray(b"x" * (1 << 20)))') &
+	wait $!
+	(($? == 137))
+}
+echo -1000 > /proc/$pid/oom_score_adj
+t "all memory is wanted, and the largest is killed" pressure
+t "traffic beside it goes on, every byte right" goes_on
+exec 9>&-
+wait $pid
+t "to the end" eval "(($? == 0)) || { cat $tmp/traffic; false; }"
+done_testing
