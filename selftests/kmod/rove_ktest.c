@@ -985,6 +985,25 @@ static bool destroy_busy(void)
 	return true;
 }
 
+/* Of a QP that is gone there are no completions, which would lead to it. */
+static bool destroy_unpolled(void)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int i;
+
+	for (i = 0; i < 8; i++)
+		if (post_recv(a, &a->recv[i], a->dst, 1000, 1) ||
+		    post_recv(b, &b->recv[i], b->dst, 1000, 1))
+			return false;
+	if (ib_modify_qp(a->qp, &attr, IB_QP_STATE) ||
+	    ib_modify_qp(b->qp, &attr, IB_QP_STATE))
+		return false;
+	ib_destroy_qp(a->qp);
+	a->qp = NULL;
+	return !ib_process_cq_direct(a->cq, -1) &&
+	       ib_process_cq_direct(b->cq, -1) == 8;
+}
+
 /* --- fast registration ---------------------------------------------------------- */
 
 #define FR_PAGES	16
@@ -1554,6 +1573,15 @@ static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 	}
 	point(destroy_busy(), "destroyed while busy");
 	pair_close();
+
+	if (poll_ctx == IB_POLL_DIRECT) {
+		if (!pair_open(da, db, ipv6)) {
+			point(false, "set-up for destroying with completions");
+			return;
+		}
+		point(destroy_unpolled(), "destroyed with completions not taken");
+		pair_close();
+	}
 
 	srqs(da, db, ipv6);
 	fastregs(da, db, ipv6);

@@ -418,6 +418,26 @@ int rove_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return n;
 }
 
+void rove_cq_forget(struct rove_cq *cq, u32 qpn)
+{
+	struct rove_ring *r = &cq->ring;
+	unsigned long flags;
+	u32 from, to;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	for (from = to = r->cons; from != r->prod; from++) {
+		const struct rove_cqe *cqe = rove_ring_slot(r, from);
+
+		if (cqe->qp_num == qpn)
+			continue;
+		if (to != from)
+			*(struct rove_cqe *)rove_ring_slot(r, to) = *cqe;
+		to++;
+	}
+	r->prod = to;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
 int rove_peek_cq(struct ib_cq *ibcq, int wc_cnt)
 {
 	struct rove_cq *cq = to_rcq(ibcq);

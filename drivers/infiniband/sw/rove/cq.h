@@ -81,6 +81,18 @@ int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, u32 n,
  */
 void rove_cq_notify(struct rove_cq *cq);
 
+/**
+ * rove_cq_forget() - drop the completions of a QP that is destroyed
+ * @cq: a kernel consumer's CQ
+ * @qpn: the QP, which adds no more
+ *
+ * A completion tells a kernel consumer its QP (ib_wc.qp), which the consumer looks
+ * into.  It drains a QP before it destroys it, but not what an SRQ gave to it.
+ *
+ * Context: any; takes the CQ's lock.
+ */
+void rove_cq_forget(struct rove_cq *cq, u32 qpn);
+
 /*
  * ib_device_ops.  create, resize and destroy sleep; the rest may be called from
  * anywhere.  A program polls and arms in shared memory: polling its CQ here is

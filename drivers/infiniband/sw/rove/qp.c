@@ -480,6 +480,10 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
 	wait_unused(qp);
+	if (!qp->user && ibqp->send_cq) {
+		rove_cq_forget(to_rcq(ibqp->send_cq), qp->t.qpn);
+		rove_cq_forget(to_rcq(ibqp->recv_cq), qp->t.qpn);
+	}
 	rove_odp_forget(qp);
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);
