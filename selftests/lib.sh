@@ -19,8 +19,8 @@
 #
 # DRIVER_A and DRIVER_B are rove unless set (DRIVER sets both).  rdma_rxe works
 # in the initial namespace only, so an end with rxe stays there ($NSA or $NSB is
-# empty), and with rxe at both ends policy routes force the packets over the
-# wire ("flat").
+# empty), and with rxe at both ends, or with ONE_NS set, policy routes force the
+# packets over the wire ("flat").
 #
 # In a guest that is one of two (vm/run --far) A is here, in the initial namespace,
 # and B in the other guest: $NSB is "@far".  Commands for B go there (vm/far.c), and
@@ -109,7 +109,7 @@ topo_del() {
 	if [[ $FLAT ]]; then
 		for v in -4 -6; do
 			ip $v rule add pref 0 lookup local
-			for ns in 5 6 10 11 100; do ip $v rule del pref $ns; done
+			for ns in 5 6 10 11 12 100; do ip $v rule del pref $ns; done
 		done 2>/dev/null
 	fi
 	NSA= NSB= NSM= LA= LB= FLAT=
@@ -148,8 +148,8 @@ need_driver() {
 make_namespaces() {
 	need_driver
 	[[ $ROVE_FAR ]] && { NSB=@far; return; }
-	[[ $DRIVER_A == rxe ]] || NSA=$(new_ns a)
-	[[ $DRIVER_B == rxe ]] || NSB=$(new_ns b)
+	[[ $DRIVER_A == rxe || ${ONE_NS:-} ]] || NSA=$(new_ns a)
+	[[ $DRIVER_B == rxe || ${ONE_NS:-} ]] || NSB=$(new_ns b)
 	[[ $NSA || $NSB ]] || FLAT=1
 }
 
@@ -169,14 +169,23 @@ flatten() {
 		ip $v rule add pref 100 lookup local
 		ip $v rule del pref 0
 	done
-	ip rule add pref 10 from $A4 to $B4 lookup 1001; ip route add $B4/32 dev va src $A4 table 1001
-	ip rule add pref 11 from $B4 to $A4 lookup 1002; ip route add $A4/32 dev vb src $B4 table 1002
-	ip -6 rule add pref 10 from $A6 to $B6 lookup 1001; ip -6 route add $B6/128 dev va src $A6 table 1001
-	ip -6 rule add pref 11 from $B6 to $A6 lookup 1002; ip -6 route add $A6/128 dev vb src $B6 table 1002
+	ip rule add pref 10 from $A4 to $B4 lookup 1001
+	ip rule add pref 11 from $B4 to $A4 lookup 1002
+	ip -6 rule add pref 10 from $A6 to $B6 lookup 1001
+	ip -6 rule add pref 11 from $B6 to $A6 lookup 1002
+	# whoever names no source of its own talks to B from A
+	ip rule add pref 12 iif lo to $B4 lookup 1001
 	# IPv4: incoming packets for a local address must still find it
 	ip rule add pref 5 iif va lookup local; ip rule add pref 6 iif vb lookup local
 	ip -6 rule add pref 5 iif va lookup local; ip -6 rule add pref 6 iif vb lookup local
+	flat_routes
+}
+
+# They go when a device is set down.
+flat_routes() {
 	local am bm
+	ip route replace $B4/32 dev va src $A4 table 1001; ip route replace $A4/32 dev vb src $B4 table 1002
+	ip -6 route replace $B6/128 dev va src $A6 table 1001; ip -6 route replace $A6/128 dev vb src $B6 table 1002
 	am=$(< /sys/class/net/va/address); bm=$(< /sys/class/net/vb/address)
 	ip neigh replace $B4 lladdr "$bm" dev va nud permanent; ip neigh replace $A4 lladdr "$am" dev vb nud permanent
 	ip -6 neigh replace $B6 lladdr "$bm" dev va nud permanent; ip -6 neigh replace $A6 lladdr "$am" dev vb nud permanent
