@@ -15,7 +15,7 @@
  *	vectors.c	packets and tables made by others
  *	directed.c	scripted cases with exact expectations
  *	datagram.c	those of UD
- *	uc.c		unreliable connections: a model of their own
+ *	uc.c		UC and UD: a model of their own
  *	big.c		messages of gigabytes in memory that is not there
  *
  * Everything is single threaded and decided by one seed: a round that fails
@@ -95,6 +95,8 @@ struct sim {
 	u64 events_since;	/* events since last_progress */
 	jmp_buf fail;
 	bool verbose;
+	const u8 *input;	/* decides, if not NULL, instead of @rng */
+	const u8 *input_end;
 };
 
 extern struct sim sim;
@@ -137,14 +139,23 @@ static inline u64 mix(u64 z)
 	return z ^ (z >> 31);
 }
 
+/* ---- input.c: a string of bytes instead of a seed ---- */
+u64 input_rnd(void);
+u32 input_below(u32 n);
+bool input_chance(u32 ppm);
+
 static inline u64 rnd(void)
 {
+	if (unlikely(sim.input))
+		return input_rnd();
 	return mix(sim.rng += 0x9e3779b97f4a7c15ULL);
 }
 
 /* 0 to @n - 1; 0 for 0. */
 static inline u32 below(u32 n)
 {
+	if (unlikely(sim.input))
+		return input_below(n);
 	return ((rnd() >> 32) * n) >> 32;
 }
 
@@ -155,6 +166,8 @@ static inline u32 between(u32 lo, u32 hi)
 
 static inline bool chance(u32 ppm)
 {
+	if (unlikely(sim.input))
+		return ppm && input_chance(ppm);
 	return ppm && below(1000000) < ppm;
 }
 
@@ -508,6 +521,7 @@ extern const struct rove_origin sim_origin;
 int vectors_run(void);
 int directed_run(void);
 int uc_run(void);
+void unreliable_round(u8 svc, u32 pairs, u32 n);
 int datagram_run(void);
 int big_run(void);
 int big_psn_run(void);

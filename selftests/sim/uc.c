@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * uc.c - unreliable connections: streams of random messages, and scripted cases
+ * uc.c - unreliable services, UC and UD: streams of random messages; scripted cases
+ * of UC
  *
  * What the model knows: a message is complete at its sender when its packets have
  * left, once, whatever becomes of them.  It arrives whole or not at all, and the
@@ -10,6 +11,7 @@
  *	uc-loss	  single packets are lost: exactly their messages may be missing
  *	uc-chaos  repeated, late and damaged packets: what arrives is something that
  *		  was sent, whole; how often and in which order nobody promises
+ *	ud, ...	  likewise; a message is one packet
  */
 #include "sim.h"
 
@@ -17,6 +19,7 @@
 #define MSGS	400
 #define ROUNDS	25
 #define RECVS	(2 * MSGS)
+#define QKEY	0x31415926
 
 struct msg {
 	u8 op;
@@ -50,6 +53,9 @@ struct stream {
 
 static struct stream streams[2 * PAIRS];
 static u32 nstreams;
+static u8 service;
+static bool watched;		/* the model sees which packets are lost */
+static u32 msgs;		/* messages of a stream */
 static int checks;
 static u8 scratch[1 << 17];
 
@@ -59,14 +65,16 @@ static u8 scratch[1 << 17];
 		sim_fail(qp, __VA_ARGS__);	\
 } while (0)
 
+/* Everything arrives, in order, but for what the model has seen lost. */
 static bool orderly(void)
 {
-	return !sim.sc->dup && !sim.sc->ghost && !sim.sc->reorder;
+	return !sim.sc->dup && !sim.sc->ghost && !sim.sc->reorder &&
+	       !sim.sc->drop && !sim.sc->corrupt;
 }
 
 static u32 npkts(const struct sim_qp *qp, u32 len)
 {
-	return len ? (len - 1) / qp->t.mtu + 1 : 1;
+	return len && service == ROVE_SVC_UC ? (len - 1) / qp->t.mtu + 1 : 1;
 }
 
 static struct stream *stream_of(const struct sim_qp *qp, bool to)
@@ -124,9 +132,18 @@ static bool is_it(struct stream *s, const struct msg *m,
 	u8 *at = write ? s->from->tmem + m->toff :
 			 s->rmem + (u64)s->got * s->recv_len;
 	u32 flags = m->op == ROVE_WR_SEND ? 0 : ROVE_WC_WITH_IMM;
+	u32 len = m->len;
 
-	if (!takes_recv(m->op) || cqe->byte_len != m->len ||
-	    cqe->wc_flags != flags || (flags && cqe->imm_data != m->imm) ||
+	if (service == ROVE_SVC_UD) {
+		if (cqe->src_qp != s->from->t.qpn ||
+		    memcmp(at, sim_origin.grh, ROVE_GRH_LEN))
+			return false;
+		at += ROVE_GRH_LEN;
+		len += ROVE_GRH_LEN;
+		flags |= ROVE_WC_WITH_GRH;
+	}
+	if (!takes_recv(m->op) || cqe->byte_len != len || cqe->wc_flags != flags ||
+	    (flags & ROVE_WC_WITH_IMM && cqe->imm_data != m->imm) ||
 	    cqe->opcode != (write ? ROVE_WC_RECV_RDMA_WITH_IMM : ROVE_WC_RECV))
 		return false;
 	fill(scratch, m->len, m->seed);
@@ -141,17 +158,16 @@ static void received(struct stream *s, const struct rove_cqe *cqe)
 	      cqe->status == ROVE_WC_SUCCESS,
 	      "receive completion of %llx, status %u, not of %u",
 	      (u64)cqe->wr_id, cqe->status, s->got);
-	while (k < s->n && !is_it(s, &s->msg[k], cqe))
+	/* Of those of which no packet is lost: two may be alike. */
+	while (k < s->n && (s->msg[k].lost || !is_it(s, &s->msg[k], cqe)))
 		k++;
-	CHECK(s->to, k < s->n, "receive %u: %u bytes that nobody has sent",
+	CHECK(s->to, k < s->n, "receive %u: %u bytes that nobody has sent, or not whole",
 	      s->got, cqe->byte_len);
 	/* Whose packets arrive in order, that must arrive. */
 	for (; orderly() && s->last < k; s->last++)
 		CHECK(s->to, s->msg[s->last].lost ||
 		      !takes_recv(s->msg[s->last].op),
 		      "message %u never arrived", s->last);
-	CHECK(s->to, !orderly() || !s->msg[k].lost,
-	      "message %u arrived without one of its packets", k);
 	s->last = k + 1;
 	s->got++;
 	stats.recvs++;
@@ -175,7 +191,7 @@ static bool lose_some(struct sim_qp *qp, const u8 *bth)
 	struct stream *s = stream_of(qp, false);
 	u32 psn = bth[9] << 16 | bth[10] << 8 | bth[11], k;
 
-	CHECK(qp, (bth[0] & ROVE_SVC_MASK) == ROVE_SVC_UC && !(bth[8] & 0x80),
+	CHECK(qp, (bth[0] & ROVE_SVC_MASK) == service && !(bth[8] & 0x80),
 	      "opcode %x, AckReq %u", bth[0], bth[8] >> 7);
 	if (below(50))
 		return false;
@@ -212,7 +228,10 @@ static struct sim_qp *new_pair(u32 sq_depth)
 		u32 psn = t->resp.epsn;
 
 		env_reset_queues(qp[i]);
-		t->service = ROVE_SVC_UC;
+		t->service = service;
+		/* Of datagrams one at a time is in hand, as the kernel has it. */
+		t->req.depth = service == ROVE_SVC_UD ? 1 : sq_depth;
+		t->qkey = QKEY;
 		rove_tqp_reset(t);
 		t->timeout = 0;
 		t->state = ROVE_TQP_INIT;
@@ -231,14 +250,14 @@ static void new_stream(struct sim_qp *from)
 	s->from = from;
 	s->to = from->peer;
 	s->psn = from->sq_psn;
-	s->recv_len = sim.sc->max_len;
+	s->recv_len = max(sim.sc->max_len, from->t.mtu + ROVE_GRH_LEN);
 	s->smem = malloc((u64)MSGS * sim.sc->max_len);
 	s->rmem = malloc((u64)RECVS * s->recv_len);
 	s->mr_send = mr_add(from, 0, s->smem, (u64)MSGS * sim.sc->max_len, 0);
 	s->mr_recv = mr_add(s->to, 0, s->rmem, (u64)RECVS * s->recv_len,
 			    ROVE_ACCESS_LOCAL_WRITE);
 	from->on_cqe = on_cqe;
-	from->on_packet = !strcmp(sim.sc->name, "uc-loss") ? lose_some : NULL;
+	from->on_packet = watched ? lose_some : NULL;
 }
 
 static void post_message(struct stream *s)
@@ -249,26 +268,34 @@ static void post_message(struct stream *s)
 	};
 	struct rove_send_wqe *wqe = env_sq_slot(s->from);
 	struct msg *m = &s->msg[s->n];
+	bool ud = service == ROVE_SVC_UD;
+	u32 max_len = ud ? min(s->from->t.mtu, sim.sc->max_len) : sim.sc->max_len;
 	u32 cut;
 
-	if (!wqe || s->n == MSGS)
+	if (!wqe || s->n == msgs)
 		return;
 	memset(wqe, 0, sizeof(*wqe));
-	m->op = ops[below(4)];
-	m->len = below(4) ? below(64) : below(sim.sc->max_len + 1);
+	m->op = ops[below(ud ? 2 : 4)];
+	m->len = below(4) ? below(64) : below(max_len + 1);
 	m->seed = rnd();
 	m->imm = rnd();
 	m->toff = below(s->from->tsize - m->len + 1);
 	m->first_psn = s->psn;
-	m->signaled = s->n == MSGS - 1 || below(3);
+	m->signaled = s->n == msgs - 1 || below(3);
 	s->psn = psn_add(s->psn, npkts(s->from, m->len));
 
 	wqe->wr_id = s->n++;
 	wqe->opcode = m->op;
 	wqe->flags = m->signaled ? ROVE_WR_SIGNALED : 0;
 	wqe->imm_data = m->imm;
-	wqe->remote_addr = s->from->mr_target->va + m->toff;
-	wqe->rkey = s->from->mr_target->key;
+	if (ud) {
+		wqe->ah = 1;
+		wqe->remote_qpn = s->to->t.qpn;
+		wqe->remote_qkey = QKEY;
+	} else {
+		wqe->remote_addr = s->from->mr_target->va + m->toff;
+		wqe->rkey = s->from->mr_target->key;
+	}
 	if (m->len <= 64 && rnd() & 1) {
 		wqe->flags |= ROVE_WR_INLINE;
 		wqe->inline_len = m->len;
@@ -296,13 +323,23 @@ static bool has_run(void)
 	return was;
 }
 
-static void one_round(void)
+/* Streams of @n messages over one service or the other. */
+static void one_round(u8 svc, u32 pairs, u32 n)
 {
+	static const enum rove_counter silent[] = {
+		ROVE_CNT_ACK_TX, ROVE_CNT_TIMEOUT, ROVE_CNT_RETRANS,
+		ROVE_CNT_RNR_NAK_TX,
+	};
+	u64 before[ARRAY_SIZE(silent)];
 	u32 i, left;
 
 	sim_end_round();
+	service = svc;
+	msgs = n;
 	nstreams = 0;
-	for (i = 0; i < PAIRS; i++) {
+	for (i = 0; i < ARRAY_SIZE(silent); i++)
+		before[i] = stats.counter[silent[i]];
+	for (i = 0; i < pairs; i++) {
 		struct sim_qp *a = new_pair(1 << below(7));
 
 		new_stream(a);
@@ -312,13 +349,13 @@ static void one_round(void)
 		left = 0;
 		for (i = 0; i < nstreams; i++) {
 			struct stream *s = &streams[i];
-			u32 n = below(8);
+			u32 k = below(8);
 
 			post_receives(s);
-			while (n--)
+			while (k--)
 				post_message(s);
 			env_doorbell(s->from, below(3000));
-			left += MSGS - s->n;
+			left += msgs - s->n;
 		}
 		/* Some of what follows happens before the next posts. */
 		for (i = below(4 * nstreams); i && event_pending(); i--) {
@@ -332,18 +369,18 @@ static void one_round(void)
 		struct stream *s = &streams[i];
 		struct sim_qp *qp = s->from;
 
-		CHECK(qp, s->done == MSGS && qp->sq_released == qp->sq_prod,
+		CHECK(qp, s->done == msgs && qp->sq_released == qp->sq_prod,
 		      "only %u messages are complete", s->done);
 		CHECK(qp, qp->t.req.psn_next == s->psn, "psn %x, not %x",
 		      qp->t.req.psn_next, s->psn);
 		CHECK(qp, qp->t.state == ROVE_TQP_RTS, "state %d", qp->t.state);
-		for (; orderly() && s->last < MSGS; s->last++)
+		for (; orderly() && s->last < msgs; s->last++)
 			CHECK(qp, s->msg[s->last].lost ||
 			      !takes_recv(s->msg[s->last].op),
 			      "message %u never arrived", s->last);
 		/* In order and all there: the target is what they make of it. */
-		if (orderly() && !qp->on_packet) {
-			for (left = 0; left < MSGS; left++)
+		if (orderly() && !watched) {
+			for (left = 0; left < msgs; left++)
 				if (is_write(s->msg[left].op))
 					fill(qp->tshadow + s->msg[left].toff,
 					     s->msg[left].len, s->msg[left].seed);
@@ -353,11 +390,15 @@ static void one_round(void)
 		free(s->smem);
 		free(s->rmem);
 	}
-	CHECK(NULL, !stats.counter[ROVE_CNT_ACK_TX] &&
-	      !stats.counter[ROVE_CNT_TIMEOUT] &&
-	      !stats.counter[ROVE_CNT_RETRANS] &&
-	      !stats.counter[ROVE_CNT_RNR_NAK_TX],
-	      "UC behaves like RC");
+	for (i = 0; i < ARRAY_SIZE(silent); i++)
+		CHECK(NULL, stats.counter[silent[i]] == before[i],
+		      "an unreliable service behaves like RC");
+}
+
+void unreliable_round(u8 svc, u32 pairs, u32 n)
+{
+	watched = false;
+	one_round(svc, min(pairs, (u32)PAIRS), min(n, (u32)MSGS));
 }
 
 /* ---- scripted cases ---- */
@@ -628,9 +669,10 @@ int uc_run(void)
 	u32 i;
 
 	checks = 0;
+	watched = strstr(sim.sc->name, "-loss");
 	for (i = 0; i < ROUNDS; i++)
-		one_round();
-	if (!orderly() || !strcmp(sim.sc->name, "uc-loss"))
+		one_round(sim.sc->name[1] == 'c' ? ROVE_SVC_UC : ROVE_SVC_UD, PAIRS, MSGS);
+	if (!orderly() || watched || service == ROVE_SVC_UD)
 		return checks;
 	refused_messages();
 	broken_sequences();
