@@ -120,45 +120,15 @@ static void start(u32 mtu)
 	u32 i;
 
 	sim_end_round();
-	a = user_new_pair();
+	a = user_still_pair(ROVE_SVC_RC, 128, 128, mtu);
 	b = a->peer;
 	qp[0] = a;
 	qp[1] = b;
 	for (i = 0; i < 2; i++) {
-		env_free_buffers(qp[i]);
-		qp[i]->sq_depth = 128;
-		qp[i]->rq_depth = 128;
-		qp[i]->t.max_sge_send = 2;
-		qp[i]->t.max_sge_recv = 2;
-		qp[i]->t.max_inline = 64;
-		qp[i]->t.sq_sig_all = false;
-		qp[i]->t.req.window = 64;
-		qp[i]->count_credits = false;
-		env_setup_buffers(qp[i]);
-	}
-	user_connect(a);
-	user_start(a);
-	user_start(b);
-	event_clear();
-	for (i = 0; i < 2; i++) {
-		struct rove_tqp *t = &qp[i]->t;
-
-		env_reset_queues(qp[i]);
-		rove_tqp_reset(t);
-		t->mtu = mtu;
-		t->retry_cnt = 7;
-		t->rnr_retry = 7;
-		t->min_rnr_timer = 1;
-		t->timeout = 10;
-		t->max_rd_atomic = 4;
-		rove_tqp_max_res(t, 4);
-		t->state = ROVE_TQP_INIT;
-		rove_tqp_start_responder(t, i ? 100 : 5000);
-		rove_tqp_start_requester(t, i ? 5000 : 100);
+		rove_tqp_start_responder(&qp[i]->t, i ? 100 : 5000);
+		rove_tqp_start_requester(&qp[i]->t, i ? 5000 : 100);
 		qp[i]->on_cqe = on_cqe;
 		qp[i]->on_packet = on_packet;
-		qp[i]->on_local = NULL;
-		memset(qp[i]->event, 0, sizeof(qp[i]->event));
 	}
 	sends = 0;
 	recvs = 0;
@@ -1210,6 +1180,13 @@ static void xrc(void)
 	}
 	CHECK(recvs == 3 && requests_sent == 4 * 4 + 3, "%u receives, %u requests",
 	      recvs, requests_sent);
+
+	/* XRC has no ATOMIC WRITE. */
+	start_xrc();
+	post(ROVE_WR_ATOMIC_WRITE, 8, SIGNALED)->srqn = SIM_SRQN;
+	go();
+	CHECK(sends == 1 && !wired && send_log[0].status == ROVE_WC_LOC_QP_OP_ERR,
+	      "ATOMIC WRITE: status %u, %u packets", send_log[0].status, wired);
 
 	/* An SRQ that is not there ends the connection. */
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
