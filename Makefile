@@ -13,6 +13,8 @@
 #	make devices		two VMs on virtio-net and e1000e; a VM without IPv6
 #	make migrate		live migration of a VM under checked traffic
 #	make sim		the simulator alone: no VM, no root
+#	make sim-deep [MESSAGES=100000000] [FROM=1]	the simulator for hours, settings drawn at random
+#	make fuzz [SECS=240]	the transport and the rings under libFuzzer, ASan and UBSan (installs clang)
 #	make sim-cost		instructions of the engine, against the committed figures
 #	make clean
 
@@ -46,7 +48,7 @@ kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 
 libdir ?= $(shell d=$$(pkg-config --variable=libdir libibverbs 2>/dev/null); echo $${d:-/usr/lib})
 
-.PHONY: all setup modules provider install demo check check-all debugcheck bench grow devices migrate sim sim-cost clean selftests FORCE
+.PHONY: all setup modules provider install demo check check-all debugcheck bench grow devices migrate sim sim-deep fuzz sim-cost clean selftests FORCE
 
 all: modules provider
 
@@ -117,6 +119,13 @@ migrate: setup
 
 sim:
 	@$(MAKE) -C selftests/sim check
+
+sim-deep:
+	@$(MAKE) -C selftests/sim deep
+
+fuzz:
+	@selftests/setup fuzz
+	@$(MAKE) -C selftests/fuzz fuzz
 
 sim-cost:
 	@$(MAKE) -C selftests/sim cost

@@ -64,40 +64,15 @@ static void start(u32 mtu)
 	u32 i;
 
 	sim_end_round();
-	a = user_new_pair();
+	a = user_still_pair(ROVE_SVC_UD, 32, 32, mtu);
 	b = a->peer;
 	qp[0] = a;
 	qp[1] = b;
 	for (i = 0; i < 2; i++) {
-		env_free_buffers(qp[i]);
-		qp[i]->sq_depth = 32;
-		qp[i]->rq_depth = 32;
-		qp[i]->t.max_sge_send = 2;
-		qp[i]->t.max_sge_recv = 2;
-		qp[i]->t.max_inline = 64;
-		qp[i]->t.sq_sig_all = false;
-		env_setup_buffers(qp[i]);
-	}
-	user_connect(a);
-	user_start(a);
-	user_start(b);
-	event_clear();
-	for (i = 0; i < 2; i++) {
-		struct rove_tqp *t = &qp[i]->t;
-
-		env_reset_queues(qp[i]);
-		t->service = ROVE_SVC_UD;
-		/* One at a time is in hand, as the kernel has it. */
-		t->req.depth = 1;
-		rove_tqp_reset(t);
-		t->mtu = mtu;
-		t->qkey = QKEY;
-		t->state = ROVE_TQP_INIT;
-		rove_tqp_start_responder(t, 0);
-		rove_tqp_start_requester(t, 0xfffffe);
+		qp[i]->t.qkey = QKEY;
+		rove_tqp_start_requester(&qp[i]->t, 0xfffffe);
 		qp[i]->on_cqe = on_cqe;
 		qp[i]->on_packet = on_packet;
-		memset(qp[i]->event, 0, sizeof(qp[i]->event));
 	}
 	sends = 0;
 	recvs = 0;

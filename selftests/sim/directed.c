@@ -1127,6 +1127,159 @@ static void noise(void)
 	}
 }
 
+/* ---- what is counted ---- */
+
+#define COUNTED(c, n)					\
+	CHECK(stats.counter[ROVE_CNT_##c] == (n), #c " is %llu",	\
+	      stats.counter[ROVE_CNT_##c])
+
+/* Each cause once, so that who looks at the counters finds it. */
+static void counted(void)
+{
+	u8 reth[16] = {};
+
+	memset(&stats, 0, sizeof(stats));
+	start(256);
+	a->t.rnr_retry = 1;
+	a->t.req.rnr_retries = 1;
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	COUNTED(RNR_NAK_TX, 2);
+	COUNTED(RNR_NAK_RX, 2);
+	COUNTED(RNR_EXC, 1);
+
+	memset(&stats, 0, sizeof(stats));
+	start(256);
+	a->t.retry_cnt = 2;
+	a->t.req.retries = 2;
+	b->blackhole = true;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	COUNTED(TIMEOUT, 3);
+	COUNTED(RETRANS, 2);
+	COUNTED(RETRY_EXC, 1);
+	COUNTED(DUP_REQUEST, 2);
+	COUNTED(RDMA_WRITE_RX, 1);
+
+	memset(&stats, 0, sizeof(stats));
+	start(256);
+	b->rq_broken = true;
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	COUNTED(BAD_RING, 1);
+	COUNTED(NAK_TX, 1);
+	COUNTED(NAK_RX, 1);
+	CHECK(b->event[ROVE_EVENT_QP_FATAL] == 1 && b->t.state == ROVE_TQP_ERR &&
+	      send_log[0].status == ROVE_WC_REM_OP_ERR, "a broken receive ring");
+
+	memset(&stats, 0, sizeof(stats));
+	start(256);
+	a->sq_broken = true;
+	tqp_send(a);
+	COUNTED(BAD_RING, 1);
+	CHECK(a->event[ROVE_EVENT_QP_FATAL] == 1 && a->t.state == ROVE_TQP_ERR,
+	      "a broken send ring");
+
+	memset(&stats, 0, sizeof(stats));
+	start(256);
+	post_recv(8);
+	post(ROVE_WR_SEND, 8, 0);
+	post(ROVE_WR_RDMA_READ, 8, 0);
+	post(ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, SIGNALED);
+	go();
+	COUNTED(SEND_RX, 1);
+	COUNTED(RDMA_READ_RX, 1);
+	COUNTED(RDMA_ATOMIC_RX, 1);
+	CHECK(send_log[0].status == 0, "status %u", send_log[0].status);
+	inject(ROVE_OP_SEND_ONLY, 200, 0, reth, 8, true);
+	COUNTED(OUT_OF_SEQ, 1);
+	COUNTED(SEQ_NAK_TX, 1);
+	inject(ROVE_OP_SEND_ONLY, 300, 0, reth, 8, true);
+	COUNTED(OUT_OF_SEQ, 2);
+	COUNTED(SEQ_NAK_TX, 1);
+	rove_tqp_error(&b->t);
+	inject(ROVE_OP_SEND_ONLY, 103, 0, reth, 8, true);
+	COUNTED(RX_BAD_STATE, 1);
+}
+
+static bool answer_due(void)
+{
+	return b->ack_owed || stats.pkts > 1;
+}
+
+/* Whoever has much to send or to answer lets others have their turn. */
+static void in_turns(void)
+{
+	static const u8 op[] = { ROVE_WR_RDMA_WRITE, ROVE_WR_RDMA_READ };
+	u32 i, most;
+
+	for (i = 0; i < ARRAY_SIZE(op); i++) {
+		struct mr *mr;
+		struct sim_qp *from;
+		u8 *mem;
+
+		start(1024);
+		from = i ? b : a;
+		a->t.req.window = 4096;
+		a->t.req.cwnd = 4096;
+		mem = malloc(1 << 20);
+		mr = mr_add(b, 0, mem, 1 << 20, ROVE_ACCESS_REMOTE_WRITE |
+			    ROVE_ACCESS_REMOTE_READ | ROVE_ACCESS_LOCAL_WRITE);
+		a->mr_local->len = 1 << 20;
+		a->send_mem.mem = realloc(a->send_mem.mem, 1 << 20);
+		a->mr_local->mem = a->send_mem.mem;
+		a->mr_local->va = 0;
+		post(op[i], 1 << 20, SIGNALED)->rkey = mr->key;
+		((struct rove_send_wqe *)(a->sq + (size_t)((a->sq_prod - 1) &
+			(a->sq_depth - 1)) * a->sq_stride))->remote_addr = 0;
+		stats.pkts = 0;
+		rove_tqp_send(&a->t, sim.now);
+		if (i) {
+			net_flush(a);
+			sim_run_until(answer_due, 100 * NS_PER_S);
+			if (stats.pkts <= 1)
+				env_run_deferred(b);
+		}
+		most = stats.pkts;
+		net_flush(from);
+		CHECK(most >= 64 && most <= 192, "%u packets at once", most);
+		sim_run_until(NULL, 100 * NS_PER_S);
+		CHECK(sends == 1 && !send_log[0].status, "status %u", send_log[0].status);
+		free(mem);
+	}
+}
+
+/* While memory is on its way the peer waits, each time twice as long, and no longer. */
+static void page_waits(void)
+{
+	static struct scenario paging;
+	u64 last = 0, wait = 0;
+	u32 i;
+
+	start(256);
+	paging = *sim.sc;
+	paging.paging = 1000000;
+	sim.sc = &paging;
+	a->t.timeout = 0;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	rnr_limit = 14;
+	tqp_send(a);
+	sim_run_until(enough_sent, 100 * NS_PER_S);
+	for (i = 1; i < wired; i++) {
+		u64 want = rove_rnr_delay(min(8 + 2 * (i - 1), 24U));
+
+		wait = wire[i].at - last;
+		last = wire[i].at;
+		if (i > 1)
+			CHECK(wait >= want && wait < want + 100000,
+			      "wait %u is %llu ns, not %llu", i, wait, want);
+	}
+	COUNTED(PAGE_NAK_TX, 13);
+	paging.paging = 0;
+	sim_run_until(NULL, 100 * NS_PER_S);
+	CHECK(sends == 1 && !send_log[0].status, "no end to it");
+}
+
 /* ---- XRC ---- */
 
 /* a sends, b receives; what b knows of the SRQ is its number. */
@@ -1249,7 +1402,7 @@ int directed_run(void)
 		wicked_duplicate, wicked_requests,
 		atomic_write, local_in_order, local_fence, local_last, local_refused,
 		wicked_sequence, wicked_answers, wicked_response, noise, super_packets,
-		xrc, xrc_packets,
+		xrc, xrc_packets, counted, in_turns, page_waits,
 	};
 	u32 i;
 

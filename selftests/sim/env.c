@@ -34,7 +34,8 @@ struct mr *mr_find(const struct sim_qp *owner, u32 key)
 {
 	struct mr *mr = key >> 8 < nmrs ? mrs[key >> 8] : NULL;
 
-	return mr && mr->key == key && mr->valid && mr->owner == owner ? mr : NULL;
+	return mr && mr->key == key && mr->valid &&
+	       (mr->owner == owner || (mr->srq && mr->srq == owner->srq)) ? mr : NULL;
 }
 
 struct mr *mr_check(const struct sim_qp *owner, u32 key, u64 va, u64 len,
@@ -127,6 +128,14 @@ struct rove_recv_wqe *env_rq_slot(struct sim_qp *qp)
 			qp->rq_stride);
 }
 
+struct rove_recv_wqe *env_srq_slot(struct sim_srq *srq)
+{
+	if (srq->prod - srq->fetched >= srq->depth)
+		return NULL;
+	return (void *)(srq->ring + (size_t)(srq->prod & (srq->depth - 1)) *
+			srq->stride);
+}
+
 int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
 {
 	struct sim_qp *qp = to_qp(t);
@@ -161,18 +170,11 @@ void rove_env_sq_release(struct rove_tqp *t, u32 n)
 	qp->sq_released += n;
 }
 
-int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
+static void take_recv(struct rove_tqp *t, struct rove_rwqe *w,
+		      struct rove_recv_wqe *wqe, u32 stride)
 {
-	struct sim_qp *qp = to_qp(t);
-	struct rove_recv_wqe *wqe;
 	u32 i;
 
-	if (qp->rq_broken)
-		return -EINVAL;
-	if (qp->rq_fetched == qp->rq_prod)
-		return 0;
-	wqe = (void *)((u8 *)qp->rq + (size_t)(qp->rq_fetched++ &
-					(qp->rq_depth - 1)) * qp->rq_stride);
 	w->wr_id = wqe->wr_id;
 	w->num_sge = wqe->num_sge;
 	w->length = 0;
@@ -180,7 +182,39 @@ int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
 		w->sge[i] = wqe->sge[i];
 		w->length += wqe->sge[i].length;
 	}
-	memset(wqe, 0x5a, qp->rq_stride);
+	memset(wqe, 0x5a, stride);
+}
+
+/* Who takes it has it: the model knows it as that QP's from now on. */
+static int srq_fetch(struct sim_qp *qp, struct rove_rwqe *w)
+{
+	struct sim_srq *srq = qp->srq;
+
+	if (srq->fetched == srq->prod) {
+		/* Nobody else may be awake to post. */
+		env_schedule_user(qp, below(20000));
+		return 0;
+	}
+	if (qp->t.state == ROVE_TQP_ERR)
+		sim_fail(qp, "takes from a shared queue in the error state");
+	*rr_at(qp, qp->r_posted++) = srq->rr[(srq->posted - (srq->prod - srq->fetched)) % WRS];
+	take_recv(&qp->t, w, (void *)(srq->ring + (size_t)(srq->fetched++ &
+				(srq->depth - 1)) * srq->stride), srq->stride);
+	return 1;
+}
+
+int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	if (qp->srq)
+		return srq_fetch(qp, w);
+	if (qp->rq_broken)
+		return -EINVAL;
+	if (qp->rq_fetched == qp->rq_prod)
+		return 0;
+	take_recv(t, w, (void *)((u8 *)qp->rq + (size_t)(qp->rq_fetched++ &
+				(qp->rq_depth - 1)) * qp->rq_stride), qp->rq_stride);
 	return 1;
 }
 
@@ -188,7 +222,7 @@ u32 rove_env_rq_credits(struct rove_tqp *t)
 {
 	struct sim_qp *qp = to_qp(t);
 
-	return qp->count_credits ? qp->rq_prod - qp->rq_fetched : ROVE_NO_CREDITS;
+	return qp->count_credits && !qp->srq ? qp->rq_prod - qp->rq_fetched : ROVE_NO_CREDITS;
 }
 
 void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
@@ -310,13 +344,13 @@ static void check_begin(struct sim_qp *qp, struct wr *wr, u64 idx)
 		sim_fail(qp, "work request %llu begins after SQ_DRAINED", idx);
 	if (qp->draining && idx >= qp->drain_emitted)
 		sim_fail(qp, "work request %llu begins while draining", idx);
-	if (wr->flags & ROVE_WR_FENCE || is_rd(wr->op))
+	if (wr->flags & ROVE_WR_FENCE || is_answered(wr->op))
 		for (i = qp->done; i < idx; i++)
-			if (wr_at(qp, i)->signaled && is_rd(wr_at(qp, i)->op))
+			if (wr_at(qp, i)->signaled && is_answered(wr_at(qp, i)->op))
 				rd++;
 	if (rd && wr->flags & ROVE_WR_FENCE)
 		sim_fail(qp, "work request %llu passes its fence", idx);
-	if (is_rd(wr->op) && rd >= qp->t.max_rd_atomic)
+	if (is_answered(wr->op) && rd >= qp->t.max_rd_atomic)
 		sim_fail(qp, "more than %u READs and atomics outstanding",
 			 qp->t.max_rd_atomic);
 	qp->emitted = idx + 1;
@@ -346,7 +380,7 @@ static void check_request(struct sim_qp *qp, const struct rove_burst *b)
 	if ((u64)b->offset + b->length > wr->len)
 		sim_fail(qp, "burst beyond its message");
 	if (psn_diff(psn_add(b->psn, b->npkts), qp->t.req.psn_una) >
-	    (s32)qp->t.req.window && !is_rd(wr->op))
+	    (s32)qp->t.req.window && !is_answered(wr->op))
 		sim_fail(qp, "sends beyond its window");
 }
 

@@ -161,6 +161,8 @@ static u32 send_opcode(u8 op)
 		return ROVE_WC_LOCAL_INV;
 	case ROVE_WR_BIND_MW:
 		return ROVE_WC_BIND_MW;
+	case ROVE_WR_ATOMIC_WRITE:
+		return ROVE_WC_ATOMIC_WRITE;
 	default:
 		return ROVE_WC_SEND;
 	}
@@ -183,6 +185,9 @@ static u32 allowed(struct sim_qp *qp, struct wr *wr)
 		set |= 1 << ROVE_WC_RNR_RETRY_EXC_ERR;
 	if (qp->key_pulled && !is_send(wr->op))
 		set |= 1 << ROVE_WC_REM_ACCESS_ERR;
+	/* A READ that comes again is not answered any more, but ends nothing. */
+	if (qp->key_pulled && wr->op == ROVE_WR_RDMA_READ)
+		set |= 1 << ROVE_WC_RETRY_EXC_ERR;
 	if (qp->key_pulled && wr->op == ROVE_WR_SEND_WITH_INV)
 		set |= 1 << ROVE_WC_REM_INV_REQ_ERR | 1 << ROVE_WC_REM_ACCESS_ERR;
 	if (qp->local_pulled)
@@ -301,7 +306,7 @@ static void check_received(struct sim_qp *qp, const struct rove_cqe *cqe,
 
 	if (!write)
 		fill(scratch, wr->len, wr->seed);
-	check_pieces(qp, "receive", idx, qp->recv_mem.mem, rr->off, rr->sge_len,
+	check_pieces(qp, "receive", idx, rr->mem, rr->off, rr->sge_len,
 		     rr->nsge, scratch, write ? 0 : wr->len);
 	if (write)
 		compare(qp, "target", idx, from->tmem + wr->toff,
@@ -406,6 +411,9 @@ void model_after_error(struct sim_qp *qp)
 	if (qp->r_posted - qp->r_done != (qp->rq_broken ? qp->rq_prod - qp->rq_fetched : 0))
 		sim_fail(qp, "%llu of %llu receives never completed",
 			 qp->r_posted - qp->r_done, qp->r_posted);
+	if (qp->event[ROVE_EVENT_LAST_WQE] !=
+	    (qp->srq && qp->t.service != ROVE_SVC_XRC))
+		sim_fail(qp, "LAST_WQE %u times", qp->event[ROVE_EVENT_LAST_WQE]);
 	for (i = qp->exec; i < qp->posted; i++) {
 		struct wr *wr = wr_at(qp, i);
 

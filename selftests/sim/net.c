@@ -226,7 +226,8 @@ void net_inject(struct sim_qp *from, const u8 *bth, u32 len)
 	p = packet_new((from->v6 ? 40 : 20 + from->ip_options) + 8 + len);
 	build_ip(from, p, len);
 	memcpy(p->data + p->ip_len + 8, bth, len);
-	seal(p, 12, len);
+	if (len >= sizeof(struct rove_bth) + ROVE_ICRC_LEN)
+		seal(p, sizeof(struct rove_bth), len);
 	p->from = from;
 	p->to = from->peer;
 	p->injected = true;
@@ -451,7 +452,7 @@ static void note_rnr_nak(struct sim_qp *qp, const struct rove_pkt *pkt)
 	qp->rnr_psn = pkt->psn;
 	qp->rnr_until = sim.now + rove_rnr_delay(pkt->syndrome & ROVE_AETH_VALUE);
 	for (i = qp->done; i < qp->posted; i++)
-		if (is_rd(wr_at(qp, i)->op))
+		if (is_answered(wr_at(qp, i)->op))
 			qp->rnr_until = 0;
 }
 

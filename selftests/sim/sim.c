@@ -39,6 +39,8 @@ static const struct scenario scenarios[] = {
 	{ .name = "ud-chaos", .run = uc_run, .max_len = 4096, .drop = PCT(2),
 	  .dup = PCT(3), .ghost = PCT(1), .reorder = PCT(3), .corrupt = PCT(1),
 	  .eagain = PCT(2) },
+	{ .name = "responder", .run = rogue_run, .max_len = 4096 },
+	{ .name = "requester", .run = rogue_run, .max_len = 4096 },
 	{ .name = "clean", .msgs = 100000, .max_len = 20000, .remark = PCT(5) },
 	{ .name = "backpressure", .msgs = 60000, .max_len = 20000,
 	  .eagain = PCT(20), .drain = PCT(0.2) },
@@ -82,6 +84,7 @@ static const struct scenario scenarios[] = {
 	{ .name = "errors-loss", .msgs = 100000, .max_len = 8000, .bad = PCT(0.5),
 	  .drop = PCT(2), .dup = PCT(2), .ghost = PCT(1), .reorder = PCT(2),
 	  .corrupt = PCT(1), .drain = PCT(1), .rnr = true, .finite = true },
+	{ .name = "swarm", .msgs = 500000, .swarm = true },
 	{ .name = "giant", .run = big_run, .drop = 20, .reorder = 20,
 	  .no_icrc = true, .max_len = 4096 },
 	{ .name = "giant-psn", .run = big_psn_run, .drop = 20, .reorder = 20,
@@ -119,6 +122,8 @@ void sim_fail(const struct sim_qp *qp, const char *fmt, ...)
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
+	if (sim.input_end)
+		abort();	/* the fuzzer keeps the input */
 	printf("\n# replay: %s --scenario %s --seed %llu --rounds 1 -v\n",
 	       program, sim.sc->name, sim.seed);
 	fflush(stdout);
@@ -212,7 +217,15 @@ void sim_run_until(bool (*done)(void), u64 limit)
 				sim_fail(NULL, "deadlock: nothing is going to happen");
 			return;
 		}
-		sim.now = ev.at;
+		/* The machine stood still meanwhile: what is late happens now. */
+		if (chance(sim.sc->jump)) {
+			u64 pause = rnd() >> (34 + below(20));
+
+			trace(NULL, "the clock jumps %llu ns", pause);
+			sim.now += pause;
+			sim.last_progress += pause;
+		}
+		sim.now = max(sim.now, ev.at);
 		stats.events++;
 		if (sim.now - sim.last_progress > limit ||
 		    ++sim.events_since > HANG_EVENTS)
@@ -247,14 +260,23 @@ void sim_end_round(void)
 	while (sim.nqps)
 		user_free(sim.qp[--sim.nqps]);
 	mr_clear();
+	user_free_srqs();
 }
 
 static void run_round(u64 quota)
 {
-	u32 pairs = between(1, 5), i;
+	u32 pairs, i;
 	u64 timeouts;
 
 	sim.quota = quota;
+	if (sim.sc->swarm) {
+		sim.sc = swarm_draw(sim.sc);
+		if (sim.sc->unreliable) {
+			unreliable_round(sim.sc->unreliable, between(1, 3), quota);
+			return;
+		}
+	}
+	pairs = between(1, 5);
 	sim.posting = true;
 	for (i = 0; i < pairs; i++) {
 		struct sim_qp *qp = user_new_pair();
@@ -279,6 +301,8 @@ static const char *check_stats(const struct scenario *sc, u32 rounds)
 {
 	const u64 *c = stats.counter;
 
+	if (sc->swarm)
+		return NULL;
 	if (!sc->run && c[ROVE_CNT_RETRANS] > stats.pkts / 2)
 		return "more sent again than for the first time";
 	if (sc->bulk && rounds > 2 && !stats.merged)
@@ -330,6 +354,27 @@ static bool try_round(const struct scenario *sc, u64 seed, u64 quota, int *check
 	else
 		run_round(quota);
 	return true;
+}
+
+/* One round that a string of bytes decides; it does not come back when that fails. */
+void sim_by_input(const char *scenario, const u8 *input, size_t len)
+{
+	static const u8 nothing[1];
+	const struct scenario *sc = scenarios;
+
+	while (strcmp(sc->name, scenario))
+		sc++;
+	memset(&stats, 0, sizeof(stats));
+	memset(&sim, 0, sizeof(sim));
+	sim.sc = sc;
+	sim.now = NS_PER_S;
+	sim.input = len ? input : nothing;
+	sim.input_end = sim.input + max(len, (size_t)1);
+	if (sc->run)
+		sc->run();
+	else
+		run_round(1 + len / 4);
+	sim_end_round();
 }
 
 static bool run_scenario(const struct scenario *sc, u64 seed, u32 rounds,

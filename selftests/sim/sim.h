@@ -4,6 +4,7 @@
  *
  *	sim.c		options, scenarios, rounds, verdicts
  *	event.c		simulated time: a heap of events
+ *	swarm.c		draws the settings of a round
  *	user.c		programs that post at random, poll, drain, reconnect
  *	    |  struct rove_send_wqe in rings
  *	transport/	the code under test, as the kernel compiles it
@@ -16,6 +17,7 @@
  *	directed.c	scripted cases with exact expectations
  *	datagram.c	those of UD
  *	uc.c		UC and UD: a model of their own
+ *	rogue.c		a peer, and a program, that break the rules
  *	big.c		messages of gigabytes in memory that is not there
  *
  * Everything is single threaded and decided by one seed: a round that fails
@@ -77,6 +79,11 @@ struct scenario {
 	u32 max_len;
 	int (*run)(void);	/* not a random round: returns checks made */
 	bool by_name;		/* long: only when asked for */
+	u32 jump;		/* the clock goes on without anything happening */
+	u32 srq;		/* pairs that receive from shared queues */
+	u32 xrc;		/* pairs that are XRC */
+	u8 unreliable;		/* UC or UD instead */
+	bool swarm;		/* each round draws its own settings: swarm.c */
 };
 
 /* ---- the round in progress ---- */
@@ -210,6 +217,7 @@ struct mr {
 	bool valid;
 	bool is_virtual;
 	struct sim_qp *owner;
+	const struct sim_srq *srq;	/* it belongs to all who receive from there */
 	u64 va;
 	u64 len;
 	u8 *mem;
@@ -291,6 +299,25 @@ struct rr {
 	u32 off[MAX_SGE];
 	u32 sge_len[MAX_SGE];
 	u64 arena_end;
+	u8 *mem;		/* of the arena that it is in */
+	u64 srq_idx;
+};
+
+/* A receive queue that several QPs take from; what one has taken is then its own. */
+struct sim_srq {
+	struct arena mem;
+	struct mr *mr;
+	u8 *ring;
+	u32 depth;
+	u32 stride;
+	u32 prod;
+	u32 fetched;
+	u32 max_sge;
+	u32 need;		/* each takes any message */
+	struct rr rr[WRS];
+	bool polled[WRS];
+	u64 posted;
+	u64 freed;
 };
 
 struct sim_qp {
@@ -332,6 +359,7 @@ struct sim_qp {
 	u32 rq_prod;
 	u32 rq_fetched;
 	bool rq_broken;
+	struct sim_srq *srq;	/* instead of rq */
 	bool count_credits;
 
 	/* calls owed to the transport */
@@ -410,7 +438,8 @@ static inline bool is_send(u8 op)
 
 static inline bool is_write(u8 op)
 {
-	return op == ROVE_WR_RDMA_WRITE || op == ROVE_WR_RDMA_WRITE_WITH_IMM;
+	return op == ROVE_WR_RDMA_WRITE || op == ROVE_WR_RDMA_WRITE_WITH_IMM ||
+	       op == ROVE_WR_ATOMIC_WRITE;
 }
 
 static inline bool is_atomic(u8 op)
@@ -425,10 +454,16 @@ static inline bool is_local(u8 op)
 	return op == ROVE_WR_LOCAL_INV || op == ROVE_WR_BIND_MW;
 }
 
-/* The answer brings data, so an ACK does not complete it. */
+/* The answer brings data. */
 static inline bool is_rd(u8 op)
 {
 	return op == ROVE_WR_RDMA_READ || is_atomic(op);
+}
+
+/* An ACK does not complete it. */
+static inline bool is_answered(u8 op)
+{
+	return is_rd(op) || op == ROVE_WR_ATOMIC_WRITE;
 }
 
 static inline bool takes_recv(u8 op)
@@ -457,6 +492,7 @@ void env_reset_queues(struct sim_qp *qp);
 void env_free_buffers(struct sim_qp *qp);
 struct rove_send_wqe *env_sq_slot(struct sim_qp *qp);
 struct rove_recv_wqe *env_rq_slot(struct sim_qp *qp);
+struct rove_recv_wqe *env_srq_slot(struct sim_srq *srq);
 void env_doorbell(struct sim_qp *qp, u64 delay);
 void env_schedule_user(struct sim_qp *qp, u64 delay);
 void env_run_deferred(struct sim_qp *qp);
@@ -490,14 +526,19 @@ void path_arrive(struct train *tr);
 void path_poll(void);
 void path_clear(void);
 
+/* ---- swarm.c ---- */
+const struct scenario *swarm_draw(const struct scenario *base);
+
 /* ---- user.c ---- */
 struct sim_qp *user_new_pair(void);
+struct sim_qp *user_still_pair(u8 service, u32 sq_depth, u32 rq_depth, u32 mtu);
 void user_connect(struct sim_qp *qp);
 void user_start(struct sim_qp *qp);
 void user_ready(struct sim_qp *qp);
 void user_run(struct sim_qp *qp);
 void user_recycle(struct sim_qp *qp);
 void user_free(struct sim_qp *qp);
+void user_free_srqs(void);
 void user_kill(struct sim_qp *qp);
 void user_failed(struct sim_qp *qp);
 void user_event(struct sim_qp *qp, enum rove_tqp_event event);
@@ -513,6 +554,7 @@ void model_round_end(void);
 /* ---- sim.c ---- */
 void sim_run_until(bool (*done)(void), u64 limit);
 void sim_end_round(void);
+void sim_by_input(const char *scenario, const u8 *input, size_t len);
 
 /* Where all datagrams seem to come from. */
 extern const struct rove_origin sim_origin;
@@ -523,6 +565,7 @@ int directed_run(void);
 int uc_run(void);
 void unreliable_round(u8 svc, u32 pairs, u32 n);
 int datagram_run(void);
+int rogue_run(void);
 int big_run(void);
 int big_psn_run(void);
 bool big_read(struct mr *mr, u64 va, u8 *dst, u32 len);

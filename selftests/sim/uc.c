@@ -204,44 +204,6 @@ static bool lose_some(struct sim_qp *qp, const u8 *bth)
 
 /* ---- programs ---- */
 
-static struct sim_qp *new_pair(u32 sq_depth)
-{
-	struct sim_qp *a = user_new_pair(), *qp[2] = { a, a->peer };
-	u32 i;
-
-	for (i = 0; i < 2; i++) {
-		env_free_buffers(qp[i]);
-		qp[i]->sq_depth = sq_depth;
-		qp[i]->rq_depth = 128;
-		qp[i]->t.max_sge_send = 2;
-		qp[i]->t.max_sge_recv = 2;
-		qp[i]->t.max_inline = 64;
-		qp[i]->t.sq_sig_all = false;
-		env_setup_buffers(qp[i]);
-	}
-	user_connect(a);
-	user_start(a);
-	user_start(a->peer);
-	event_clear();
-	for (i = 0; i < 2; i++) {
-		struct rove_tqp *t = &qp[i]->t;
-		u32 psn = t->resp.epsn;
-
-		env_reset_queues(qp[i]);
-		t->service = service;
-		/* Of datagrams one at a time is in hand, as the kernel has it. */
-		t->req.depth = service == ROVE_SVC_UD ? 1 : sq_depth;
-		t->qkey = QKEY;
-		rove_tqp_reset(t);
-		t->timeout = 0;
-		t->state = ROVE_TQP_INIT;
-		rove_tqp_start_responder(t, psn);
-		rove_tqp_start_requester(t, qp[i]->sq_psn);
-		memset(qp[i]->event, 0, sizeof(qp[i]->event));
-	}
-	return a;
-}
-
 static void new_stream(struct sim_qp *from)
 {
 	struct stream *s = &streams[nstreams++];
@@ -340,8 +302,11 @@ static void one_round(u8 svc, u32 pairs, u32 n)
 	for (i = 0; i < ARRAY_SIZE(silent); i++)
 		before[i] = stats.counter[silent[i]];
 	for (i = 0; i < pairs; i++) {
-		struct sim_qp *a = new_pair(1 << below(7));
+		struct sim_qp *a = user_still_pair(svc, 1 << below(7), 128,
+						   256 << below(5));
 
+		a->t.qkey = QKEY;
+		a->peer->t.qkey = QKEY;
 		new_stream(a);
 		new_stream(a->peer);
 	}
@@ -419,10 +384,8 @@ static void note_cqe(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
 static void start(u32 mtu)
 {
 	sim_end_round();
-	a = new_pair(16);
+	a = user_still_pair(ROVE_SVC_UC, 16, 128, mtu);
 	b = a->peer;
-	a->t.mtu = mtu;
-	b->t.mtu = mtu;
 	a->on_cqe = note_cqe;
 	b->on_cqe = note_cqe;
 	b->t.resp.epsn = 100;

@@ -128,10 +128,52 @@ static void new_alias(struct sim_qp *qp)
 			      qp->send_mem.size, LOCAL_RIGHTS);
 }
 
+static struct sim_srq *srqs[2];
+
+/* One of the round's shared receive queues. */
+static struct sim_srq *get_srq(void)
+{
+	struct sim_srq **at = &srqs[below(ARRAY_SIZE(srqs))], *srq = *at;
+
+	if (srq)
+		return srq;
+	srq = calloc(1, sizeof(*srq));
+	*at = srq;
+	srq->depth = pow2_between(2, 128);
+	srq->max_sge = between(1, MAX_SGE);
+	srq->stride = sizeof(struct rove_recv_wqe) +
+		      srq->max_sge * sizeof(struct rove_sge);
+	srq->ring = malloc((size_t)srq->depth * srq->stride);
+	srq->prod = srq->fetched = -between(0, 100);
+	srq->need = min(sim.sc->max_len, 4096U);
+	arena_init(&srq->mem, 64 * (srq->need + 128));
+	srq->mr = mr_add(NULL, random_va(srq->mem.size), srq->mem.mem,
+			 srq->mem.size, LOCAL_RIGHTS);
+	srq->mr->srq = srq;
+	return srq;
+}
+
+void user_free_srqs(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(srqs); i++) {
+		if (srqs[i]) {
+			free(srqs[i]->mem.mem);
+			free(srqs[i]->ring);
+		}
+		free(srqs[i]);
+		srqs[i] = NULL;
+	}
+}
+
 static void setup(struct sim_qp *qp)
 {
 	const struct scenario *sc = sim.sc;
 	struct rove_tqp *t = &qp->t;
+
+	if (t->target || (t->service == ROVE_SVC_RC && chance(sc->srq)))
+		qp->srq = get_srq();
 
 	qp->sq_depth = pow2_between(1, 128);
 	qp->rq_depth = pow2_between(1, 128);
@@ -146,9 +188,15 @@ static void setup(struct sim_qp *qp)
 		t->req.window = 256;
 	}
 	qp->count_credits = rnd() & 1;
+	if (qp->srq) {
+		t->srq = true;
+		t->max_sge_recv = qp->srq->max_sge;
+	}
 	env_setup_buffers(qp);
 
 	qp->max_send = min(sc->max_len, below(8) ? 4096U : 60000U);
+	if (qp->srq)
+		qp->max_send = qp->srq->need;
 	arena_init(&qp->send_mem, max(4U * sc->max_len, 65536U));
 	arena_init(&qp->recv_mem, max(6U * qp->max_send, 65536U));
 	qp->tsize = max(2 * sc->max_len, 4096U) + below(64);
@@ -180,9 +228,64 @@ struct sim_qp *user_new_pair(void)
 	}
 	pair[0]->peer = pair[1];
 	pair[1]->peer = pair[0];
+	if (chance(sim.sc->xrc)) {
+		pair[0]->t.service = ROVE_SVC_XRC;
+		pair[1]->t.service = ROVE_SVC_XRC;
+		pair[1]->t.target = true;
+	}
 	for (i = 0; i < 2; i++)
 		setup(pair[i]);
 	return pair[0];
+}
+
+/*
+ * A pair in RTS for scripts: plain settings and only memory that chance has chosen,
+ * and nobody that posts by himself.
+ */
+struct sim_qp *user_still_pair(u8 service, u32 sq_depth, u32 rq_depth, u32 mtu)
+{
+	struct sim_qp *a = user_new_pair(), *qp[2] = { a, a->peer };
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		env_free_buffers(qp[i]);
+		qp[i]->sq_depth = sq_depth;
+		qp[i]->rq_depth = rq_depth;
+		qp[i]->t.max_sge_send = 2;
+		qp[i]->t.max_sge_recv = 2;
+		qp[i]->t.max_inline = 64;
+		qp[i]->t.sq_sig_all = false;
+		qp[i]->t.req.window = 64;
+		qp[i]->count_credits = false;
+		env_setup_buffers(qp[i]);
+	}
+	user_connect(a);
+	user_start(a);
+	user_start(a->peer);
+	event_clear();
+	for (i = 0; i < 2; i++) {
+		struct rove_tqp *t = &qp[i]->t;
+		u32 epsn = t->resp.epsn;
+
+		env_reset_queues(qp[i]);
+		t->service = service;
+		/* Of datagrams one at a time is in hand, as the kernel has it. */
+		if (service == ROVE_SVC_UD)
+			t->req.depth = 1;
+		rove_tqp_reset(t);
+		t->mtu = mtu;
+		t->retry_cnt = 7;
+		t->rnr_retry = 7;
+		t->min_rnr_timer = 1;
+		t->timeout = service == ROVE_SVC_RC || service == ROVE_SVC_XRC ? 10 : 0;
+		t->max_rd_atomic = 4;
+		rove_tqp_max_res(t, 4);
+		t->state = ROVE_TQP_INIT;
+		rove_tqp_start_responder(t, epsn);
+		rove_tqp_start_requester(t, qp[i]->sq_psn);
+		memset(qp[i]->event, 0, sizeof(qp[i]->event));
+	}
+	return a;
 }
 
 static u32 random_psn(void)
@@ -244,7 +347,9 @@ void user_connect(struct sim_qp *a)
 		t->timeout = between(9, 13);
 		qp[i]->v6 = v6;
 		choose_path(qp[i], alone ? NULL : i ? like->peer : like);
-		qp[i]->rq_level = between(1, qp[i]->rq_depth);
+		qp[i]->rq_level = between(1, qp[i]->srq ? qp[i]->srq->depth : qp[i]->rq_depth);
+		if (t->service == ROVE_SVC_XRC && !t->target)
+			qp[i]->rq_level = 0;
 	}
 	for (i = 0; i < 2; i++) {
 		struct rove_tqp *t = &qp[i]->t;
@@ -306,17 +411,67 @@ void user_free(struct sim_qp *qp)
 
 /* ---- receives ---- */
 
+/* Lay a receive request of @need bytes out; false when memory is full. */
+static bool fill_recv(struct rr *rr, struct rove_recv_wqe *wqe, struct arena *mem,
+		      const struct mr *mr, u32 max_sge, u32 need)
+{
+	u32 i;
+	int n;
+
+	memset(rr, 0, sizeof(*rr));
+	n = arena_sges(mem, need, max_sge, rr->off, rr->sge_len);
+	if (n < 0)
+		return false;
+	rr->nsge = n;
+	rr->total = need;
+	rr->mem = mem->mem;
+	rr->arena_end = mem->head;
+	if (chance(sim.sc->bad / 4))
+		rr->bad = need && rnd() & 1 ? BAD_RECV_LKEY : BAD_RECV_NUM_SGE;
+	wqe->num_sge = n;
+	if (rr->bad == BAD_RECV_NUM_SGE)
+		wqe->num_sge = max_sge + 1 + below(rnd() & 1 ? 4 : U32_MAX / 2);
+	for (i = 0; i < rr->nsge; i++)
+		wqe->sge[i] = (struct rove_sge) {
+			.addr = mr->va + rr->off[i],
+			.length = rr->sge_len[i],
+			.lkey = rr->bad == BAD_RECV_LKEY ? mr->key ^ 1 : mr->key,
+		};
+	return true;
+}
+
+/* Whoever gets it, it is long enough. */
+static bool post_srq_recv(struct sim_srq *srq)
+{
+	struct rove_recv_wqe *wqe = env_srq_slot(srq);
+	struct rr *rr = &srq->rr[srq->posted % WRS];
+
+	if (!wqe || srq->posted - srq->freed >= WRS - 1 ||
+	    !fill_recv(rr, wqe, &srq->mem, srq->mr, srq->max_sge,
+		       srq->need + below(64)))
+		return false;
+	rr->srq_idx = srq->posted;
+	rr->wr_id = mix((uintptr_t)srq->depth + 99) << 32 | (u32)srq->posted;
+	wqe->wr_id = rr->wr_id;
+	srq->polled[srq->posted % WRS] = false;
+	srq->posted++;
+	srq->prod++;
+	trace(NULL, "posts shared receive %llx of %u", rr->wr_id, rr->total);
+	return true;
+}
+
 static bool post_recv(struct sim_qp *qp)
 {
 	struct sim_qp *peer = qp->peer;
-	struct rove_recv_wqe *wqe = env_rq_slot(qp);
+	struct rove_recv_wqe *wqe;
 	struct rr *rr = rr_at(qp, qp->r_posted);
-	u32 need = 0, i;
-	int n;
+	u32 need = 0;
 
+	if (qp->srq)
+		return post_srq_recv(qp->srq);
+	wqe = env_rq_slot(qp);
 	if (!wqe || qp->r_posted - qp->r_polled >= WRS - 1)
 		return false;
-	memset(rr, 0, sizeof(*rr));
 	if (qp->r_posted < peer->recv_seq) {
 		/* The SEND is known: fit it, often exactly. */
 		struct wr *wr = wr_at(peer, peer->expect[qp->r_posted % WRS]);
@@ -330,30 +485,13 @@ static bool post_recv(struct sim_qp *qp)
 		if (sim.sc->bulk && below(8))
 			need = min(512U, qp->max_send);
 	}
-	n = arena_sges(&qp->recv_mem, need, qp->t.max_sge_recv, rr->off,
-		       rr->sge_len);
-	if (n < 0)
+	if (!fill_recv(rr, wqe, &qp->recv_mem, qp->mr_recv, qp->t.max_sge_recv, need))
 		return false;
 	rr->wr_id = mix(qp->epoch * MAX_QPS + qp->idx + 77) << 32 | (u32)qp->r_posted;
-	rr->nsge = n;
-	rr->total = need;
-	rr->arena_end = qp->recv_mem.head;
-	if (chance(sim.sc->bad / 4))
-		rr->bad = need && rnd() & 1 ? BAD_RECV_LKEY : BAD_RECV_NUM_SGE;
 	wqe->wr_id = rr->wr_id;
-	wqe->num_sge = n;
-	if (rr->bad == BAD_RECV_NUM_SGE)
-		wqe->num_sge = qp->t.max_sge_recv + 1 + below(rnd() & 1 ? 4 : U32_MAX / 2);
-	for (i = 0; i < rr->nsge; i++)
-		wqe->sge[i] = (struct rove_sge) {
-			.addr = qp->mr_recv->va + rr->off[i],
-			.length = rr->sge_len[i],
-			.lkey = rr->bad == BAD_RECV_LKEY ? qp->mr_recv->key ^ 1 :
-							   qp->mr_recv->key,
-		};
 	qp->rq_prod++;
 	qp->r_posted++;
-	trace(qp, "posts receive %llx of %u in %u", rr->wr_id, need, n);
+	trace(qp, "posts receive %llx of %u in %u", rr->wr_id, need, rr->nsge);
 	return true;
 }
 
@@ -391,7 +529,8 @@ static u32 pick_len(const struct sim_qp *qp, u32 max)
 static u8 pick_op(const struct sim_qp *qp)
 {
 	static const u8 op[64] = {
-		[0 ... 9] = ROVE_WR_SEND,
+		[0 ... 7] = ROVE_WR_SEND,
+		[8 ... 9] = ROVE_WR_ATOMIC_WRITE,
 		[10 ... 14] = ROVE_WR_SEND_WITH_IMM,
 		[15 ... 17] = ROVE_WR_SEND_WITH_INV,
 		[18 ... 32] = ROVE_WR_RDMA_WRITE,
@@ -462,12 +601,13 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		if (!(rd || write) || !wr->len)
 			return;
 		wqe->remote_addr = qp->mr_target->va + qp->tsize - wr->len + 1;
-		if (is_atomic(wr->op))
+		if (wr->op == ROVE_WR_ATOMIC_WRITE || is_atomic(wr->op))
 			wqe->remote_addr = (qp->mr_target->va + qp->tsize) & ~7ULL;
 		wr->expect = S(REM_ACCESS_ERR);
 		break;
 	case BAD_WRAP:
-		if (!(rd || write) || wr->len < 2 || is_atomic(wr->op))
+		if (!(rd || write) || wr->len < 2 || is_atomic(wr->op) ||
+		    wr->op == ROVE_WR_ATOMIC_WRITE)
 			return;
 		wqe->remote_addr = -(u64)between(1, wr->len - 1);
 		wr->expect = S(REM_ACCESS_ERR);
@@ -485,7 +625,7 @@ static void spoil(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe)
 		wr->expect = S(REM_ACCESS_ERR) | S(REM_INV_REQ_ERR);
 		break;
 	case BAD_ALIGN:
-		if (!is_atomic(wr->op))
+		if (!is_atomic(wr->op) && wr->op != ROVE_WR_ATOMIC_WRITE)
 			return;
 		wqe->remote_addr += between(1, 7);
 		wr->expect = S(REM_INV_REQ_ERR);
@@ -584,7 +724,8 @@ static void choose(struct sim_qp *qp, struct wr *wr)
 	if (takes_recv(wr->op) && !have_recv &&
 	    (!sim.sc->rnr || qp->recv_seq - peer->r_done >= WRS / 2))
 		wr->op = ROVE_WR_RDMA_WRITE;
-	if (is_rd(wr->op) && !qp->t.max_rd_atomic)
+	if ((is_answered(wr->op) && !qp->t.max_rd_atomic) ||
+	    (wr->op == ROVE_WR_ATOMIC_WRITE && qp->t.service != ROVE_SVC_RC))
 		wr->op = ROVE_WR_RDMA_WRITE;
 	if (wr->op == ROVE_WR_SEND_WITH_INV && qp->key_pulled)
 		wr->op = ROVE_WR_SEND;
@@ -597,7 +738,7 @@ static void choose(struct sim_qp *qp, struct wr *wr)
 
 		if (!too_long(qp, wr))
 			wr->len = like ? min(like->len, room) : pick_len(qp, room);
-	} else if (is_atomic(wr->op)) {
+	} else if (is_atomic(wr->op) || wr->op == ROVE_WR_ATOMIC_WRITE) {
 		wr->len = 8;
 		wr->toff = below(qp->tsize - 15);
 		wr->toff += -(qp->mr_target->va + wr->toff) & 7;
@@ -658,6 +799,7 @@ static void use_keys(struct sim_qp *qp, struct wr *wr, struct rove_send_wqe *wqe
 	if (wr->rkey == qp->mr_talias->key && wr->op == ROVE_WR_RDMA_READ)
 		qp->talias_read = qp->posted + 1;
 	wqe->rkey = wr->rkey;
+	wqe->srqn = SIM_SRQN;
 	wr->imm = rnd();
 	wqe->imm_data = wr->imm;
 	if (wr->op == ROVE_WR_LOCAL_INV) {
@@ -751,8 +893,19 @@ static void poll(struct sim_qp *qp)
 		qp->send_mem.tail = wr->arena_end;
 		qp->polled++;
 	}
-	while (qp->r_polled < qp->r_done)
-		qp->recv_mem.tail = rr_at(qp, qp->r_polled++)->arena_end;
+	while (qp->r_polled < qp->r_done) {
+		struct rr *rr = rr_at(qp, qp->r_polled++);
+
+		if (!qp->srq) {
+			qp->recv_mem.tail = rr->arena_end;
+			continue;
+		}
+		/* Others may be done earlier or later than they were posted. */
+		qp->srq->polled[rr->srq_idx % WRS] = true;
+		while (qp->srq->freed < qp->srq->posted &&
+		       qp->srq->polled[qp->srq->freed % WRS])
+			qp->srq->mem.tail = qp->srq->rr[qp->srq->freed++ % WRS].arena_end;
+	}
 }
 
 static void misbehave(struct sim_qp *qp)
@@ -775,6 +928,8 @@ static void misbehave(struct sim_qp *qp)
 		env_doorbell(qp, 0);
 		break;
 	case 3:
+		if (qp->srq)
+			break;
 		trace(qp, "breaks its receive ring");
 		qp->rq_broken = true;
 		break;
@@ -787,6 +942,8 @@ static void misbehave(struct sim_qp *qp)
 		qp->mr_local->valid = false;
 		break;
 	case 6:
+		if (qp->srq)
+			break;
 		trace(qp, "pulls the key of its receives");
 		qp->recv_pulled = true;
 		qp->mr_recv->valid = false;
@@ -796,7 +953,7 @@ static void misbehave(struct sim_qp *qp)
 
 static bool may_post(const struct sim_qp *qp)
 {
-	return sim.posting && sim.quota && !qp->dead &&
+	return sim.posting && sim.quota && !qp->dead && !qp->t.target &&
 	       qp->t.state >= ROVE_TQP_RTS;
 }
 
@@ -808,6 +965,13 @@ static void drain(struct sim_qp *qp)
 	qp->drain_emitted = qp->posted - (qp->sq_prod - qp->sq_fetched);
 	stats.drains++;
 	rove_tqp_drain(&qp->t);
+}
+
+static bool wants_recv(const struct sim_qp *qp)
+{
+	if (qp->srq)
+		return qp->srq->prod - qp->srq->fetched < qp->rq_level;
+	return qp->r_posted - qp->r_done < qp->rq_level;
 }
 
 void user_run(struct sim_qp *qp)
@@ -826,7 +990,7 @@ void user_run(struct sim_qp *qp)
 	if (chance(sc->starve) && sim.now >= qp->starve_until)
 		qp->starve_until = sim.now + below(3 * NS_PER_MS);
 	if (sim.now >= qp->starve_until) {
-		for (n = between(1, 16); n && qp->r_posted - qp->r_done < qp->rq_level; n--)
+		for (n = between(1, 16); n && wants_recv(qp); n--)
 			if (!post_recv(qp))
 				break;
 	}
@@ -835,7 +999,7 @@ void user_run(struct sim_qp *qp)
 			stuck = qp->last_signaled != qp->posted;
 			break;
 		}
-		sim.quota--;
+		sim.quota -= sim.quota > 0;	/* it may have ended meanwhile */
 		posted++;
 	}
 	/* Without one more signalled request nobody would tell us to go on. */
@@ -925,9 +1089,9 @@ void user_recycle(struct sim_qp *a)
 		user_kill(qp[i]);
 		poll(qp[i]);
 		/* Posts to a QP in the error state are flushed too. */
-		for (n = below(4); n && !qp[i]->sq_broken; n--)
+		for (n = below(4); n && !qp[i]->sq_broken && !qp[i]->t.target; n--)
 			post_send(qp[i], false);
-		for (n = below(4); n && !qp[i]->rq_broken; n--)
+		for (n = below(4); n && qp[i]->rq_level && !qp[i]->rq_broken; n--)
 			post_recv(qp[i]);
 		rove_tqp_flush(&qp[i]->t);
 	}

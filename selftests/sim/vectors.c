@@ -339,6 +339,34 @@ static void check_tables(void)
 	}
 }
 
+/* Bytes from the BTH to the payload, by IBTA table 38 and annex A14; 0: no such opcode. */
+static void check_opcodes(void)
+{
+	static const u8 rc[32] = {
+		12, 12, 12, 16, 12, 16, 28, 12, 12, 16, 28, 32, 28, 16, 12, 16,
+		16, 16, 24, 40, 40, 0, 16, 16, [29] = 28,
+	};
+	u32 i;
+
+	for (i = 0; i < 256; i++) {
+		const struct rove_opcode_info *op = &rove_opcodes[i];
+		u32 svc = i & 0xe0, base = i & 0x1f, want = 0;
+
+		if (svc == 0)
+			want = rc[base];
+		else if (svc == 0x20)
+			want = base < 12 ? rc[base] : 0;
+		else if (svc == 0x60)
+			want = base == 4 ? 20 : base == 5 ? 24 : 0;
+		else if (svc == 0xa0 && rc[base] && base != 29)
+			/* Requests have an XRCETH, what answers them has not. */
+			want = rc[base] + (base >= 13 && base <= 18 ? 0 : 4);
+		CHECK(!(op->flags & ROVE_OPF_VALID) == !want &&
+		      (!want || op->hdr_len == want), "opcode %02x: %u bytes, not %u",
+		      i, op->hdr_len, want);
+	}
+}
+
 int vectors_run(void)
 {
 	__le32 got, want;
@@ -372,5 +400,6 @@ int vectors_run(void)
 	check_noise();
 	check_psn();
 	check_tables();
+	check_opcodes();
 	return checks;
 }
