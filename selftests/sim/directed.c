@@ -1202,6 +1202,11 @@ static void counted(void)
 	COUNTED(RX_BAD_STATE, 1);
 }
 
+static bool read_waits(void)
+{
+	return b->t.resp.res_count;
+}
+
 static bool answer_due(void)
 {
 	return b->ack_owed || stats.pkts > 1;
@@ -1247,6 +1252,42 @@ static void in_turns(void)
 		CHECK(sends == 1 && !send_log[0].status, "status %u", send_log[0].status);
 		free(mem);
 	}
+}
+
+/* The region goes between a READ and its answer: a NAK of that READ's PSN. */
+static void region_gone(void)
+{
+	u32 tries = 0;
+
+	do {
+		start(256);
+		post(ROVE_WR_RDMA_WRITE, 8, 0);
+		post(ROVE_WR_RDMA_READ, 1000, SIGNALED);
+		stats.pkts = 0;
+		tqp_send(a);
+		sim_run_until(read_waits, 100 * NS_PER_S);
+		/* It may have been answered in the same moment. */
+	} while (!b->t.resp.reply_count && ++tries < 100);
+	CHECK(b->t.resp.reply_count, "always answered at once");
+	a->mr_target->valid = false;
+	sim_run_until(NULL, 100 * NS_PER_S);
+	CHECK(sends == 1 && send_log[0].status == ROVE_WC_REM_ACCESS_ERR &&
+	      count(101) == 1, "status %u, asked for %u times", send_log[0].status,
+	      count(101));
+	CHECK(b->t.state == ROVE_TQP_ERR, "state %d", b->t.state);
+}
+
+/* Numbers of more than 24 bits are taken as 24. */
+static void numbers(void)
+{
+	start(256);
+	rove_tqp_start_requester(&a->t, 0xff000064);
+	rove_tqp_start_responder(&b->t, 0xff000064);
+	b->t.state = ROVE_TQP_RTS;
+	post(ROVE_WR_RDMA_WRITE, 600, SIGNALED);
+	go();
+	CHECK(sends == 1 && !send_log[0].status && wired == 3 && wire[0].psn == 100,
+	      "status %u, %u packets", send_log[0].status, wired);
 }
 
 /* While memory is on its way the peer waits, each time twice as long, and no longer. */
@@ -1403,6 +1444,7 @@ int directed_run(void)
 		atomic_write, local_in_order, local_fence, local_last, local_refused,
 		wicked_sequence, wicked_answers, wicked_response, noise, super_packets,
 		xrc, xrc_packets, counted, in_turns, page_waits,
+		region_gone, numbers,
 	};
 	u32 i;
 

@@ -352,6 +352,8 @@ static void step(void)
 		q->peer->mr_target->valid = rnd() & 1;
 		q->mr_local->valid = rnd() & 1;
 		q->mr_recv->valid = rnd() & 1;
+		q->sq_broken = !below(8);
+		q->rq_broken = !below(8);
 		break;
 	case 7:
 		if (q->t.state == ROVE_TQP_RTS && !below(4)) {
@@ -388,6 +390,8 @@ static void one_round(u8 service, bool target)
 	CHECK(answers <= requests && data_packets <= asked,
 	      "%u answers to %u requests, %llu packets of data of %llu", answers,
 	      requests, data_packets, asked);
+	q->sq_broken = false;
+	q->rq_broken = false;
 	rove_tqp_error(&q->t);
 	rove_tqp_flush(&q->t);
 	CHECK(q->sq_released == q->sq_prod && (q->rq_fetched == q->rq_prod || q->t.srq),
