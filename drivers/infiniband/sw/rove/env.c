@@ -8,6 +8,7 @@
 #include <linux/hrtimer.h>
 #include "defer.h"
 #include "doorbell.h"
+#include "fetch.h"
 #include "net.h"
 #include "qp.h"
 #include "srq.h"
@@ -18,21 +19,11 @@
 int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w)
 {
 	struct rove_ring *r = &tqp_to_rqp(t)->sq;
-	const struct rove_send_wqe *slot;
 	int n = r->depth ? rove_ring_avail(r) : 0;
-	u32 room, len;
 
 	if (n <= 0)
 		return n;
-	slot = rove_ring_slot(r, r->cons++);
-	/* The program may be writing: each byte is read once, lengths first. */
-	data_race(memcpy(&w->wqe, slot, sizeof(*slot)));
-	barrier();	/* the compiler is not to read the slot again, either */
-	room = r->stride - sizeof(*slot);
-	len = w->wqe.flags & ROVE_WR_INLINE ? w->wqe.inline_len :
-	      w->wqe.num_sge * sizeof(struct rove_sge);
-	data_race(memcpy(w->wqe.sge, slot->sge, min(len, room)));
-	barrier();
+	rove_take_send(r, w);
 	trace_rove_wr(tqp_to_rqp(t), &w->wqe);
 	return 1;
 }

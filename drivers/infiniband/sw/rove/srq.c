@@ -5,6 +5,7 @@
 #include <linux/uaccess.h>
 #include <rdma/uverbs_ioctl.h>
 #include "dev.h"
+#include "fetch.h"
 #include "srq.h"
 #include "xrc.h"
 

@@ -59,33 +59,6 @@ static inline struct rove_srq *to_rsrq(struct ib_srq *ibsrq)
 }
 
 /**
- * rove_take_recv() - copy the next receive work request out of a ring
- * @r: not empty; its lock is held
- * @w: filled in as rove_env_rq_fetch() says
- * @max_sge: that the ring's slots and @w->sge have room for
- */
-static inline void rove_take_recv(struct rove_ring *r, struct rove_rwqe *w,
-				  u32 max_sge)
-{
-	const struct rove_recv_wqe *slot = rove_ring_slot(r, r->cons++);
-	u32 i;
-
-	/* The program may be writing: each byte is read once. */
-	w->wr_id = READ_ONCE(slot->wr_id);
-	w->num_sge = READ_ONCE(slot->num_sge);
-	w->length = 0;
-	if (likely(w->num_sge <= max_sge)) {
-		data_race(memcpy(w->sge, slot->sge,
-				 w->num_sge * sizeof(*w->sge)));
-		barrier();	/* lengths are those copied, too */
-		for (i = 0; i < w->num_sge; i++)
-			w->length += w->sge[i].length;
-	}
-	/* The program may use the slot again once it sees this. */
-	smp_store_release(&r->hdr->cons, r->cons);
-}
-
-/**
  * rove_srq_fetch() - take the next work request for a QP
  * @srq: the SRQ
  * @w: filled in; @w->sge has room for @srq->max_sge
