@@ -49,8 +49,6 @@ static bool sensible(u8 kind, u8 service, u8 opcode)
 		return service == 0 && opcode != ROVE_WR_SEND_WITH_INV;
 	if (service == ROVE_SVC_UC)
 		return kind <= ROVE_BURST_WRITE && opcode != ROVE_WR_SEND_WITH_INV;
-	if (kind == ROVE_BURST_ATOMIC_WRITE)
-		return service == ROVE_SVC_RC;
 	return true;
 }
 

@@ -306,7 +306,7 @@ static void forge(void)
 		requests++;
 		if (flags & ROVE_OPF_READ)
 			asked += dma_len / q->t.mtu + 1;
-		if (opcode == ROVE_OP_ATOMIC_WRITE)
+		if ((opcode & ~ROVE_SVC_MASK) == ROVE_OP_ATOMIC_WRITE)
 			asked++;
 	}
 	memset(p, 0x77, payload + pad);

@@ -724,8 +724,7 @@ static void choose(struct sim_qp *qp, struct wr *wr)
 	if (takes_recv(wr->op) && !have_recv &&
 	    (!sim.sc->rnr || qp->recv_seq - peer->r_done >= WRS / 2))
 		wr->op = ROVE_WR_RDMA_WRITE;
-	if ((is_answered(wr->op) && !qp->t.max_rd_atomic) ||
-	    (wr->op == ROVE_WR_ATOMIC_WRITE && qp->t.service != ROVE_SVC_RC))
+	if (is_answered(wr->op) && !qp->t.max_rd_atomic)
 		wr->op = ROVE_WR_RDMA_WRITE;
 	if (wr->op == ROVE_WR_SEND_WITH_INV && qp->key_pulled)
 		wr->op = ROVE_WR_SEND;

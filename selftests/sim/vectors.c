@@ -358,7 +358,7 @@ static void check_opcodes(void)
 			want = base < 12 ? rc[base] : 0;
 		else if (svc == 0x60)
 			want = base == 4 ? 20 : base == 5 ? 24 : 0;
-		else if (svc == 0xa0 && rc[base] && base != 29)
+		else if (svc == 0xa0 && rc[base])
 			/* Requests have an XRCETH, what answers them has not. */
 			want = rc[base] + (base >= 13 && base <= 18 ? 0 : 4);
 		CHECK(!(op->flags & ROVE_OPF_VALID) == !want &&

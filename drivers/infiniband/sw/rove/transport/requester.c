@@ -297,9 +297,6 @@ static void validate(struct rove_tqp *t, struct rove_swqe *w)
 	if (t->service == ROVE_SVC_UC &&
 	    (is_read_or_atomic(w) || wqe->opcode == ROVE_WR_SEND_WITH_INV))
 		return;
-	/* XRC has no opcode for it, so the packet would have no header. */
-	if (t->service == ROVE_SVC_XRC && is_atomic_write(w))
-		return;
 	if (wqe->flags & ROVE_WR_INLINE) {
 		if (wqe->inline_len > t->max_inline ||
 		    (is_read_or_atomic(w) && !is_atomic_write(w)))
