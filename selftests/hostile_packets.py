@@ -30,7 +30,7 @@ FAR = 0x400000                  # a PSN this far off is nobody's
 # opcode: length of its extended headers, has payload (IBTA table 38)
 REQUESTS = {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (4, 1), 4: (0, 1), 5: (4, 1), 6: (16, 1), 7: (0, 1),
             8: (0, 1), 9: (4, 1), 10: (16, 1), 11: (20, 1), 12: (16, 0), 19: (28, 0), 20: (28, 0),
-            22: (4, 1), 23: (4, 1)}
+            22: (4, 1), 23: (4, 1), 29: (16, 1)}
 RESPONSES = {13: (4, 1), 14: (0, 1), 15: (4, 1), 16: (4, 1), 17: (4, 0), 18: (12, 0)}
 
 seed = int(sys.argv[7]) if len(sys.argv) > 7 else random.randrange(1 << 30)
@@ -101,7 +101,7 @@ def send(packets):
 # --- what became of them ------------------------------------------------------
 
 DROPS = ["drop_malformed", "rx_icrc_encapsulated", "drop_unknown_qp", "drop_wrong_source", "drop_wrong_pkey",
-         "drop_qp_state", "drop_unexpected_response"]
+         "drop_qp_state", "drop_unexpected_response", "drop_wrong_service", "drop_wrong_qkey"]
 
 
 def counters():
@@ -164,6 +164,8 @@ info = open(INFO).read()
 peer_qpn, qpn = map(int, re.search(r"^# ready (\d+) (\d+)", info, re.M).groups())
 rkey, addr = map(int, re.search(r"^# rkey (\d+) (\d+)", info, re.M).groups())
 idle = [int(m[1]) for m in re.findall(r"^# idle (\d+) (\d+)", info, re.M)]
+other = {name: int(q) for name, q in re.findall(r"^# service (\w+) (\d+)", info, re.M)}
+known = {qpn, peer_qpn} | {int(m) for pair in re.findall(r"^# idle (\d+) (\d+)", info, re.M) for m in pair}
 print(f"# seed {seed}")
 
 # our ICRC is scapy's
@@ -192,9 +194,18 @@ for op in (4, 12, 17, 18, 19):
     case(f"opcode {op} cut, with an ICRC that is right for it",
          [packet(op, qpn, FAR, bytes(n)) for n in range(0, ext)], {"drop_malformed": ext})
 
-valid = set(REQUESTS) | set(RESPONSES)
+# opcodes of all services: UC has RC's without answers, UD two, XRC RC's with one header more
+UC = {0x20 | op: v for op, v in REQUESTS.items() if op < 12}
+UD = {0x64: (8, 1), 0x65: (12, 1)}
+XRC = {0xa0 | op: (v[0] + 4, v[1]) for op, v in REQUESTS.items()} | \
+    {0xa0 | op: v for op, v in RESPONSES.items()}
+FOREIGN = UC | UD | XRC
+valid = set(REQUESTS) | set(RESPONSES) | set(FOREIGN)
 case("every opcode that does not exist", [packet(op, qpn, FAR, bytes(64)) for op in range(256) if op not in valid],
      {"drop_malformed": 256 - len(valid)})
+case("every opcode of another service", [packet(op, qpn, 0, bytes(ext) + bytes(64 * payload))
+                                         for op, (ext, payload) in FOREIGN.items()],
+     {"drop_wrong_service": len(FOREIGN)})
 case("every request far ahead", [full(op) for op in REQUESTS], {"out_of_sequence": len(REQUESTS)}, least=True)
 case("every request far behind", [full(op, psn=FAR * 3) for op in REQUESTS],
      {"duplicate_request": len(REQUESTS)}, least=True)
@@ -204,7 +215,7 @@ case("every response far behind", [full(op, psn=FAR * 3) for op in RESPONSES],
 case("every NAK there is, of a PSN never sent",
      [packet(17, qpn, FAR, struct.pack("!I", s << 24)) for s in range(256)], {"drop_unexpected_response": 256}, least=True)
 case("another transport version", [full(4, flags=v) for v in range(1, 16)], {"drop_malformed": 15})
-qpns = [0, 1, qpn ^ 1, qpn ^ 0x800000, 0xffffff]
+qpns = [0, qpn ^ 1, qpn ^ 0x800000, 0xffffff]
 case("queue pairs that do not exist", [full(4, qpn=q) for q in qpns], {"drop_unknown_qp": len(qpns)})
 case("wrong P_Key", [full(4, pkey=k) for k in (0, 0x8000, 0x1234, 0x7ffe, 0xfffe)], {"drop_wrong_pkey": 5})
 case("wrong source address", [full(op, src="10.77.0.99") for op in REQUESTS], {"drop_wrong_source": len(REQUESTS)})
@@ -304,6 +315,148 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     for _ in range(2000):
         s.sendto(b"", (DST, PORT))
 ok(alive(), "2000 empty datagrams")
+
+# --- the other services ------------------------------------------------------------------
+
+QKEY = 0x11223344
+ANSWER = 20 + 8 + 12 + 4 + 4    # an acknowledge with its IP header
+
+
+class Listener:
+    """What DST sends to RoCE's port, but to the connection with traffic on it."""
+    def __init__(self):
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        self.sock.settimeout(0.3)
+
+    def heard(self):
+        got = []
+        # the connection goes on talking: never is there silence
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            try:
+                p, where = self.sock.recvfrom(65535)
+            except (TimeoutError, socket.timeout):
+                break
+            if where[2] == 4 or p[9] != 17 or p[12:16] != socket.inet_aton(DST) or p[22:24] != struct.pack("!H", PORT):
+                continue
+            if int.from_bytes(p[33:36], "big") != peer_qpn:
+                got.append(p)
+        self.sock.close()
+        return got
+
+
+def deth(qkey, src=0x77):
+    return struct.pack("!II", qkey, src)
+
+
+def wrong_in_every_way(q, ops, psn=0, xrc=b""):
+    """Well-formed packets of @ops at and around @psn, then each with one thing wrong."""
+    for op, (ext, payload) in ops.items():
+        body = bytes(ext) + bytes(64 * payload)
+        yield packet(op, q, psn, body, flip=1)
+        yield packet(op, q, psn, body[:-4])
+        yield packet(op, q, psn, body, pkey=0x1234)
+        yield packet(op, q, psn, body, flags=3)
+        yield packet(op, q, psn, body, src="10.77.0.99")
+        for wrong in (rnd.randbytes(ext) + bytes(64 * payload), b"\xff" * ext + bytes(64 * payload),
+                      bytes(ext) + bytes(1024 * payload), bytes(ext) + bytes(1028 * payload), bytes(ext)):
+            yield packet(op, q, rnd.choice((psn, psn + 1, psn - 1, FAR)), wrong)
+
+
+def silent(name, packets, want=None):
+    """Takes them all without an answer."""
+    packets = list(packets)
+    ear, before = Listener(), counters()
+    send(packets)
+    heard, now = ear.heard(), counters()
+    rise = {k: now.get(k, 0) - before.get(k, 0) for k in (want or {})}
+    ok(not heard and alive() and all(rise[k] >= v for k, v in (want or {}).items()), name,
+       f"{len(heard)} answers to {len(packets)} packets; counted {rise}, wanted {want}")
+
+
+ud, uc, srq = other["ud"], other["uc"], other["srq"]
+silent("UD: every header wrong in every way", wrong_in_every_way(ud, UD), {"drop_malformed": 2, "rx_icrc_encapsulated": 2})
+silent("UD: wrong Q_Keys", [packet(0x64, ud, i, deth(QKEY ^ 1 << i) + bytes(8)) for i in range(32)], {"drop_wrong_qkey": 32})
+silent("UD: longer than the receive", [packet(0x64, ud, i, deth(QKEY) + bytes(n)) for i, n in enumerate((2012, 2048, 4000))],
+       {"drop_datagram_too_long": 3})
+silent("UD: more than there are receives", [packet(0x64, ud, i, deth(QKEY) + bytes(8)) for i in range(64)],
+       {"rcvd_datagrams": 1, "drop_datagram_no_recv": 32})
+silent("UD: what other services say", [packet(op, ud, 0, bytes(80)) for op in valid if op & 0xe0 != 0x60],
+       {"drop_wrong_service": 30})
+silent("UC: every header wrong in every way", wrong_in_every_way(uc, UC), {"uc_rx_dropped_messages": 5})
+silent("UC: what other services say", [packet(op, uc, 0, bytes(80)) for op in valid if op & 0xe0 != 0x20],
+       {"drop_wrong_service": 30})
+# rdma_cm listens on the GSI; its Q_Key is known to all
+gsi = [packet(0x64, 1, i, deth(0x80010000, 1) + rnd.randbytes(256)) for i in range(200)] + \
+      [packet(0x64, 1, i, deth(0x80010000, 1) + bytes([1, rnd.choice((3, 4, 7, 33)), 2, rnd.randrange(256)]) + rnd.randbytes(252))
+       for i in range(500)] + \
+      [packet(0x64, 1, i, deth(0x80010000, 1) + rnd.randbytes(4 * n)) for i, n in enumerate(range(0, 80))]
+send(gsi)
+ok(alive(), "QP 1: garbage for rdma_cm and the MAD layer")
+send(wrong_in_every_way(1, UD))
+ok(alive(), "QP 1: every header wrong in every way")
+
+# --- what it costs, and what comes back -----------------------------------------------------
+
+ear = Listener()
+sent = list(wrong_in_every_way(srq, REQUESTS))
+send(sent)
+heard = ear.heard()
+ok(len(heard) <= len(sent) and all(len(p) <= ANSWER for p in heard) and alive(),
+   f"RC with an SRQ: every header wrong in every way: {len(heard)} answers to {len(sent)} packets, none above {ANSWER} bytes",
+   str([len(p) for p in heard if len(p) > ANSWER]))
+target = idle.pop()
+ear = Listener()
+send([packet(op, target, FAR, bytes(ext) + bytes(64 * pay), ackreq=1) for op, (ext, pay) in REQUESTS.items()] * 50)
+heard = ear.heard()
+ok(len(heard) <= 2 and all(len(p) <= ANSWER for p in heard),
+   f"{50 * len(REQUESTS)} packets far ahead: {len(heard)} NAKs", str(len(heard)))
+ok(alive(), "traffic runs")
+
+FLOOD = 4000
+
+
+def mem_available():
+    with open("/proc/meminfo") as f:
+        return int(re.search(r"MemAvailable: *(\d+)", f.read())[1])
+
+
+def cost(packets):
+    """Seconds of this process's time a packet: it is its own receiver, in softirq."""
+    start = time.process_time()
+    send(packets)
+    return (time.process_time() - start) / len(packets)
+
+
+def flood(p):
+    return [p] * FLOOD
+
+
+body = bytes(1024)
+plain = bytearray(packet(4, qpn, FAR, body))
+plain[22:24] = struct.pack("!H", 9)             # nobody listens there
+floods = {
+    "no such QP": packet(4, 0x123456, FAR, body),
+    "a wrong ICRC": packet(4, qpn, FAR, body, flip=1),
+    "a wrong source": packet(4, qpn, FAR, body, src="10.77.0.99"),
+    "a PSN far ahead": packet(4, qpn, FAR, body),
+    "a PSN far behind": packet(4, qpn, FAR * 3, body),
+    "an unknown opcode": packet(0xff, qpn, FAR, body),
+    "another service": packet(0x24, qpn, FAR, body),
+}
+base = min(cost(flood(bytes(plain))) for _ in range(3))
+print(f"# a datagram of 1 KiB to a port where nobody listens: {base * 1e6:.1f} us, sent and dropped")
+before_mem = mem_available()
+for name, p in floods.items():
+    ear = Listener()
+    took = min(cost(flood(p)) for _ in range(2))
+    answers = len(ear.heard())
+    most = 0 if name not in ("a PSN far ahead", "a PSN far behind") else 2 * FLOOD
+    print(f"# {name}: {took * 1e6:.1f} us, {answers} answers to {2 * FLOOD}")
+    ok(answers <= most, f"a flood with {name} gets no more answers than it may", f"{answers} answers")
+ok(before_mem - mem_available() < 16384, "no memory is kept of it", f"{before_mem} {mem_available()} KiB")
+ok(alive(), "traffic runs on")
 ok(qp_state(qpn) == "RTS", "the connection attacked is as it was", str(qp_state(qpn)))
 print(f"1..{count}")
 sys.exit(failed > 0)

@@ -1185,6 +1185,60 @@ static bool one_round(uint32_t round)
 	       !memcmp(from->buf, to->buf + 32768, len);
 }
 
+/* Targets of the other services on B; what a plain program would make. */
+static void other_services(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(B.ctx, 64, NULL, NULL, 0);
+	struct ibv_srq_init_attr srq_init = { .attr = { 64, 1, 0 } };
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 16, 64, 1, 1, 0 },
+	};
+	struct ibv_sge sge = { (uintptr_t)B.buf + 49152, 2048, B.mr->lkey };
+	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11223344,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC,
+	};
+	struct ibv_qp_attr rtr = {
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 0xabcd,
+		.max_dest_rd_atomic = 4, .min_rnr_timer = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
+				      .hop_limit = 64 } },
+	};
+	struct ibv_qp *ud, *uc, *shared;
+	int i;
+
+	must(cq, "create_cq");
+	init.qp_type = IBV_QPT_UD;
+	ud = ibv_create_qp(B.pd, &init);
+	init.qp_type = IBV_QPT_UC;
+	uc = ibv_create_qp(B.pd, &init);
+	init.qp_type = IBV_QPT_RC;
+	init.srq = ibv_create_srq(B.pd, &srq_init);
+	must(init.srq, "create_srq");
+	shared = ibv_create_qp(B.pd, &init);
+	must(ud && uc && shared, "create_qp");
+	must(!ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_QKEY) &&
+	     !ibv_modify_qp(ud, &rtr, IBV_QP_STATE), "UD to RTR");
+	must(!ibv_modify_qp(uc, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS) &&
+	     !ibv_modify_qp(uc, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN), "UC to RTR");
+	must(!ibv_modify_qp(shared, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS) &&
+	     !ibv_modify_qp(shared, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+			    IBV_QP_MIN_RNR_TIMER), "RC with SRQ to RTR");
+	for (i = 0; i < 32; i++)
+		must(!ibv_post_recv(ud, &recv, &bad) && !ibv_post_recv(uc, &recv, &bad) &&
+		     !ibv_post_srq_recv(init.srq, &recv, &bad), "post_recv");
+	printf("# service ud %u\n# service uc %u\n# service srq %u\n", ud->qp_num,
+	       uc->qp_num, shared->qp_num);
+}
+
 static void run_traffic(const char *path)
 {
 	struct pollfd in = { .fd = 0, .events = POLLIN | POLLHUP };
@@ -1196,6 +1250,7 @@ static void run_traffic(const char *path)
 		pair_open();
 		printf("# idle %u %u\n", A.qp->qp_num, B.qp->qp_num);
 	}
+	other_services();
 	pair_open();
 	printf("# ready %u %u\n", A.qp->qp_num, B.qp->qp_num);
 	printf("# rkey %u %llu\n", B.mr->rkey, (unsigned long long)(uintptr_t)B.buf);
