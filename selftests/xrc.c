@@ -460,7 +460,8 @@ static void t_destroyed(void)
 			pthread_join(thread, NULL);
 			CHECK(!ibv_destroy_srq(srq));
 		}
-		ended += ret == IBV_WC_REM_INV_REQ_ERR;
+		/* between two messages, or in the midst of one */
+		ended += ret == IBV_WC_REM_INV_REQ_ERR || ret == IBV_WC_REM_OP_ERR;
 		conn_close();
 		conn_open();
 	}
