@@ -27,7 +27,7 @@ static const struct scenario scenarios[] = {
 	{ .name = "vectors", .run = vectors_run },
 	{ .name = "directed", .run = directed_run, .max_len = 4096 },
 	{ .name = "datagrams", .run = datagram_run, .max_len = 4096 },
-	{ .name = "uc", .run = uc_run, .max_len = 12000, .eagain = PCT(5),
+	{ .name = "uc", .run = uc_run, .max_len = 24000, .eagain = PCT(5),
 	  .remark = PCT(5) },
 	{ .name = "uc-loss", .run = uc_run, .max_len = 12000, .slow = PCT(0.1) },
 	{ .name = "uc-chaos", .run = uc_run, .max_len = 12000, .drop = PCT(2),
