@@ -144,6 +144,20 @@ static const struct verbs_context_ops rove_context_ops = {
 	.unimport_pd = rove_unimport_pd,
 };
 
+/* @ret: what the kernel said to opening or importing @ctx. */
+static struct verbs_context *opened(struct rove_context *ctx, int ret)
+{
+	if (ret) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		errno = ret;
+		return NULL;
+	}
+
+	verbs_set_ops(&ctx->vctx, &rove_context_ops);
+	return &ctx->vctx;
+}
+
 static struct verbs_context *rove_alloc_context(struct ibv_device *device,
 						int cmd_fd, void *private_data)
 {
@@ -160,15 +174,7 @@ static struct verbs_context *rove_alloc_context(struct ibv_device *device,
 
 	ret = rove_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
 				   &resp.core, sizeof(resp));
-	if (ret) {
-		verbs_uninit_context(&ctx->vctx);
-		free(ctx);
-		errno = ret;
-		return NULL;
-	}
-
-	verbs_set_ops(&ctx->vctx, &rove_context_ops);
-	return &ctx->vctx;
+	return opened(ctx, ret);
 }
 
 /* A context that another process has opened, and whose descriptor we were given. */
@@ -184,15 +190,7 @@ static struct verbs_context *rove_import_context(struct ibv_device *device,
 		return NULL;
 
 	ret = ibv_cmd_query_context(&ctx->vctx.context, NULL);
-	if (ret) {
-		verbs_uninit_context(&ctx->vctx);
-		free(ctx);
-		errno = ret;
-		return NULL;
-	}
-
-	verbs_set_ops(&ctx->vctx, &rove_context_ops);
-	return &ctx->vctx;
+	return opened(ctx, ret);
 }
 
 static struct verbs_device *rove_alloc_device(struct verbs_sysfs_dev *sysfs)
