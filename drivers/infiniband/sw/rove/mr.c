@@ -307,7 +307,7 @@ struct ib_mr *rove_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	int err = 0;
 
 	/* Only what was pinned by its address can be told again by one. */
-	if (!mr->umem || mr->umem->is_dmabuf) {
+	if (!mr->umem) {
 		rove_refuse(ibmr->device,
 			    "rereg_mr: only for memory that was registered by its address, and not on demand");
 		return ERR_PTR(-EOPNOTSUPP);

@@ -482,7 +482,8 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	wait_unused(qp);
 	if (!qp->user && ibqp->send_cq) {
 		rove_cq_forget(to_rcq(ibqp->send_cq), qp->t.qpn);
-		rove_cq_forget(to_rcq(ibqp->recv_cq), qp->t.qpn);
+		if (ibqp->recv_cq != ibqp->send_cq)
+			rove_cq_forget(to_rcq(ibqp->recv_cq), qp->t.qpn);
 	}
 	rove_odp_forget(qp);
 	free_queues(qp);
