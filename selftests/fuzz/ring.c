@@ -52,6 +52,20 @@ static void check_index(const struct rove_ring *r, u32 before, int n)
 	MUST(n <= (int)r->depth);
 }
 
+/* Is there one to take?  Until there is, the program scribbles; false: no more input. */
+static bool next(struct rove_ring *r, u32 *before, int *n)
+{
+	while (input < end) {
+		*before = r->cons;
+		*n = rove_ring_avail(r);
+		check_index(r, *before, *n);
+		if (*n)
+			return *n > 0;
+		scribble();
+	}
+	return false;
+}
+
 static void sends(struct rove_ring *r)
 {
 	size_t room = r->stride - sizeof(struct rove_send_wqe);
@@ -59,16 +73,7 @@ static void sends(struct rove_ring *r)
 	u32 before;
 	int n;
 
-	while (input < end) {
-		before = r->cons;
-		n = rove_ring_avail(r);
-		check_index(r, before, n);
-		if (n < 0)
-			break;
-		if (!n) {
-			scribble();
-			continue;
-		}
+	while (next(r, &before, &n)) {
 		w = malloc(sizeof(*w) + room);
 		memset(w, 0, sizeof(*w) + room);
 		rove_take_send(r, w);
@@ -84,16 +89,7 @@ static void recvs(struct rove_ring *r, u32 max_sge)
 	u64 sum;
 	int n;
 
-	while (input < end) {
-		before = r->cons;
-		n = rove_ring_avail(r);
-		check_index(r, before, n);
-		if (n < 0)
-			break;
-		if (!n) {
-			scribble();
-			continue;
-		}
+	while (next(r, &before, &n)) {
 		w.sge = malloc(max_sge * sizeof(*w.sge) + !max_sge);
 		rove_take_recv(r, &w, max_sge);
 		check_index(r, before, n);
