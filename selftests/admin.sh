@@ -193,20 +193,14 @@ limited() {
 	between "$got" 0.3 5.5
 }
 t "nft limit on a bridge that neither end controls: 4 MB/s are not exceeded" limited
-shaped() {
+shaped() {	# WHERE DEVICE
 	local got
-	nM tc qdisc replace dev ma root tbf rate 40mbit burst 64k latency 400ms || return
-	got=$(bw 60); nM tc qdisc del dev ma root
+	$1 tc qdisc replace dev $2 root tbf rate 40mbit burst 64k latency 400ms || return
+	got=$(bw 60); $1 tc qdisc del dev $2 root
 	between "$got" 0.3 5
 }
-t "tc tbf on a bridge port that neither end controls: 40 Mbit/s are not exceeded" shaped
-shaped_here() {
-	local got
-	nB tc qdisc replace dev vb root tbf rate 40mbit burst 64k latency 400ms || return
-	got=$(bw 60); nB tc qdisc del dev vb root
-	between "$got" 0.3 5
-}
-t "tc tbf on the link's own device: 40 Mbit/s are not exceeded" shaped_here
+t "tc tbf on a bridge port that neither end controls: 40 Mbit/s are not exceeded" shaped nM ma
+t "tc tbf on the link's own device: 40 Mbit/s are not exceeded" shaped nB vb
 
 # Does traffic class 184, DSCP EF, land in band 1, and other traffic in band 3?
 prio() {

@@ -29,7 +29,6 @@ static struct end a, b;
 static void open_end(struct end *e, const char *name, int gid_index)
 {
 	struct ibv_qp_init_attr init = { .cap = { 64, 64, 1, 1, 0 }, .qp_type = IBV_QPT_UD };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
 	struct ibv_context *ctx = open_device(name);
 
 	e->pd = ibv_alloc_pd(ctx);
@@ -39,15 +38,7 @@ static void open_end(struct end *e, const char *name, int gid_index)
 	e->qp = ibv_create_qp(e->pd, &init);
 	if (!e->mr || !e->qp || ibv_query_gid(ctx, 1, gid_index, &e->gid))
 		die(name);
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			  IBV_QP_QKEY))
-		die("INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE))
-		die("RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		die("RTS");
+	ud_to_rts(e->qp, QKEY);
 }
 
 /* Completions of @e's within a second, @n at most */

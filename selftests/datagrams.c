@@ -8,15 +8,11 @@
  * The link's own address is the peer's.  Prints TAP.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <infiniband/verbs.h>
 #include <netinet/in.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
+
+#include "points.h"
 
 #define QKEY	0x11111111U
 #define DEPTH	64
@@ -26,13 +22,6 @@ static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static int gid_index;
 static union ibv_gid gid;
-static int tests, failures;
-
-static void die(const char *what)
-{
-	printf("Bail out! %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 static bool check(bool good, const char *fmt, ...)
 {
@@ -50,8 +39,8 @@ static bool check(bool good, const char *fmt, ...)
 
 static void result(bool good, const char *name)
 {
-	printf("%sok %d - %s\n", good ? "" : "not ", ++tests, name);
-	failures += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
+	failed += !good;
 }
 
 /* One end: a QP with CQs and memory of its own. */
@@ -62,21 +51,6 @@ struct end {
 	uint8_t *buf;		/* received here, DEPTH times SIZE, then sent from */
 	unsigned int posted;
 };
-
-static void to_rts(struct end *e, uint32_t qkey)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
-
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-			  IBV_QP_PORT | IBV_QP_QKEY))
-		die("INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE))
-		die("RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		die("RTS");
-}
 
 static struct end *end_new(uint32_t qkey, uint32_t create_flags)
 {
@@ -98,7 +72,7 @@ static struct end *end_new(uint32_t qkey, uint32_t create_flags)
 	e->qp = ibv_create_qp_ex(ctx, &init);
 	if (!e->scq || !e->rcq || !e->mr || !e->qp)
 		die("an end");
-	to_rts(e, qkey);
+	ud_to_rts(e->qp, qkey);
 	return e;
 }
 
@@ -291,7 +265,7 @@ static void test_ex(struct end *b, struct ibv_ah *ah)
 
 	if (!e.qp)
 		die("create_qp_ex");
-	to_rts(&e, QKEY);
+	ud_to_rts(e.qp, QKEY);
 	qpx = ibv_qp_to_qp_ex(e.qp);
 	post_recv(b, 100);
 	post_recv(b, 100);
@@ -452,7 +426,7 @@ static void test_multicast(const union ibv_gid *group)
 				struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
 				ibv_modify_qp(e[i]->qp, &attr, IBV_QP_STATE);
-				to_rts(e[i], QKEY);
+				ud_to_rts(e[i]->qp, QKEY);
 			}
 		}
 	}
@@ -516,6 +490,6 @@ int main(int argc, char **argv)
 	end_free(b);
 	ibv_dealloc_pd(pd);
 	ibv_close_device(ctx);
-	printf("1..%d\n", tests);
-	return failures != 0;
+	printf("1..%d\n", count);
+	return failed != 0;
 }

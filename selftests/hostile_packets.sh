@@ -11,12 +11,7 @@ topo_pair 4200 && links || bail "two links"
 # the checksum of an empty UDP field, rates: nothing of the stack shall help
 nB sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.vb.rp_filter=0
 
-mkfifo "$tmp/go"
-"$bin/hostile_ring" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" traffic "$tmp/rounds" \
-	< "$tmp/go" > "$tmp/traffic" 2>&1 &
-pid=$!
-exec 9> "$tmp/go"
-wait_for 60 eval 'grep -q ready "$tmp/traffic" && [[ -s $tmp/rounds ]]' || { cat "$tmp/traffic"; bail "traffic"; }
+checked_traffic
 
 nA timeout -k 5 500 /usr/bin/python3 "$here/hostile_packets.py" "$LB" $A4 $B4 $B6 "$tmp/traffic" "$tmp/rounds" "$@" \
 	> "$tmp/attack" 2> "$tmp/attack.err"
@@ -30,8 +25,6 @@ while IFS= read -r line; do
 done < "$tmp/attack"
 ((rc < 2)) && grep -q '^1\.\.' "$tmp/attack" || { not_ok "the attack runs to its end ($rc)"; sed 's/^/#   /' "$tmp/attack.err"; }
 
-exec 9>&-
-wait $pid
-t "traffic was right to the end" eval "(($? == 0)) || { cat $tmp/traffic; false; }"
+traffic_was_right
 sed -n '/rounds/p' "$tmp/traffic"
 done_testing

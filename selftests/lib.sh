@@ -392,6 +392,23 @@ not_for_nobody() {
 }
 as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 
+# Checked traffic between the links ($traffic: its process), while something else
+# happens to them: hostile_ring.c's, which counts its rounds in $tmp/rounds and ends
+# when descriptor 9 is closed.
+checked_traffic() {
+	mkfifo "$tmp/go"
+	"$bin/hostile_ring" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" traffic "$tmp/rounds" \
+		< "$tmp/go" > "$tmp/traffic" 2>&1 &
+	traffic=$!
+	exec 9> "$tmp/go"
+	wait_for 60 eval 'grep -q ready "$tmp/traffic" && [[ -s $tmp/rounds ]]' || { cat "$tmp/traffic"; bail "traffic"; }
+}
+traffic_was_right() {
+	exec 9>&-
+	wait $traffic
+	t "traffic was right to the end" eval "(($? == 0)) || { cat $tmp/traffic; false; }"
+}
+
 # c_points NAME COMMAND...: the points of a program of ours, as points of this test
 c_points() {
 	local name=$1 line ended=; shift

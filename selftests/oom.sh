@@ -19,12 +19,9 @@ extra_cleanup() { echo 1 > $cg/cgroup.kill; wait_for 10 rmdir $cg; }
 inside() { (echo $BASHPID > $cg/cgroup.procs; exec "$@"); }
 killed() { awk '/^oom_kill / { print $2 }' $cg/memory.events; }
 
-mkfifo "$tmp/go"
-"$bin/hostile_ring" $(ends) traffic "$tmp/rounds" < "$tmp/go" > "$tmp/traffic" 2>&1 & pid=$!
-exec 9> "$tmp/go"
+checked_traffic
 rounds() { od -An -t u8 "$tmp/rounds" 2>/dev/null | tr -d ' '; }
-wait_for 60 eval '[[ -s $tmp/rounds ]]' || { cat "$tmp/traffic"; bail "checked traffic"; }
-goes_on() { local r; r=$(rounds); wait_for 60 eval "(($(rounds) >= 0)) && (( \$(rounds) > $r + 20 ))" && ! gone $pid; }
+goes_on() { local r; r=$(rounds); wait_for 60 eval "(($(rounds) >= 0)) && (( \$(rounds) > $r + 20 ))" && ! gone $traffic; }
 
 t "4096 queue pairs do not fit: refused, nobody killed" eval '
 	inside "$bin/scale" $(ends) many 4096 > $tmp/many 2>&1; cat $tmp/many
@@ -58,10 +55,8 @@ while True: hog.append(bytearray(b"x" * (1 << 20)))') &
 	wait $!
 	(($? == 137))
 }
-echo -1000 > /proc/$pid/oom_score_adj
+echo -1000 > /proc/$traffic/oom_score_adj
 t "all memory is wanted, and the largest is killed" pressure
 t "traffic beside it goes on, every byte right" goes_on
-exec 9>&-
-wait $pid
-t "to the end" eval "(($? == 0)) || { cat $tmp/traffic; false; }"
+traffic_was_right
 done_testing

@@ -10,12 +10,7 @@ seconds=${1:-12} seed=${2:-$RANDOM$RANDOM}
 topo_pair 4200 && links || bail "two links"
 chmod 666 /dev/infiniband/uverbs*
 
-mkfifo "$tmp/go"
-"$bin/hostile_ring" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" traffic "$tmp/rounds" \
-	< "$tmp/go" > "$tmp/traffic" 2>&1 &
-pid=$!
-exec 9> "$tmp/go"
-wait_for 60 eval 'grep -q ready "$tmp/traffic" && [[ -s $tmp/rounds ]]' || { cat "$tmp/traffic"; bail "traffic"; }
+checked_traffic
 
 # Oopses, warnings and reports; not what the driver says of a wrong attribute.
 bad_words='BUG:|WARNING:|Oops|general protection|KASAN|UBSAN|lockdep|possible recursive|suspicious RCU|refcount_t|blocked for more|soft lockup|slab|Call Trace|list_add|list_del|leaked'
@@ -27,9 +22,7 @@ clean_log() { ! dmesg | grep -aE "$bad_words"; }
 t "the kernel has nothing to report" clean_log
 left() { ! rdma res show "$1" | grep -q uverbs_fuzz; }
 for kind in qp cq mr pd srq ctx; do t "no $kind is left" wait_for 20 left $kind; done
-exec 9>&-
-wait $pid
-t "traffic was right to the end" eval "(($? == 0)) || { cat $tmp/traffic; false; }"
+traffic_was_right
 t "link delete" timeout 60 rdma link delete "$LA"
 t "the other link too" timeout 60 rdma link delete "$LB"
 t "rmmod" timeout 60 rmmod rove
