@@ -22,6 +22,7 @@ datagrams() {
 	not_ok "$name: runs to its end"
 }
 datagrams IPv4 $A4 ::ffff:239.77.0.1
+t "nothing is left of who attached and never detached" wait_for 10 no_objects qp cq pd
 datagrams IPv6 $A6 ff1e::77:1
 
 member() { inns "$1" ip maddr show dev "$2" | grep -q "$3"; }

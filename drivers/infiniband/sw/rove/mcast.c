@@ -161,8 +161,11 @@ static int attach(struct rove_qp *qp, const struct in6_addr *addr)
 	lockdep_assert_held(&rdev->group_lock);
 
 	g = rhashtable_lookup_fast(&rdev->groups, addr, group_table);
-	if (g && find_member(g, qp))
+	m = g ? find_member(g, qp) : NULL;
+	if (m) {
+		m->times++;
 		return 0;
+	}
 	if (g && g->num >= ROVE_MAX_GROUP_QPS) {
 		rove_refuse(&rdev->ibdev,
 			    "attach_mcast: there are %d QPs in %pI6c, as many as there may be",
@@ -173,6 +176,7 @@ static int attach(struct rove_qp *qp, const struct in6_addr *addr)
 	if (!m)
 		return -ENOMEM;
 	m->qp = qp;
+	m->times = 1;
 	if (g) {
 		list_add_tail_rcu(&m->list, &g->members);
 		g->num++;
@@ -217,6 +221,8 @@ static int detach(struct rove_qp *qp, const struct in6_addr *addr)
 	m = g ? find_member(g, qp) : NULL;
 	if (!m)
 		return -EINVAL;
+	if (--m->times)
+		return 0;
 	list_del_rcu(&m->list);
 	kfree_rcu(m, rcu);
 	if (--g->num)

@@ -40,11 +40,15 @@ struct rove_group {
  * struct rove_member - a QP in a group
  * @list: in rove_group.members
  * @qp: it is detached before it is destroyed
+ * @times: that it has attached. To ib_core a group is an address and a LID, which Ethernet
+ *	has not, so that one QP may attach to one address often; each time counts as a use of
+ *	the QP, which cannot be destroyed before as many detaches have succeeded.
  * @rcu: freed after a grace period
  */
 struct rove_member {
 	struct list_head list;
 	struct rove_qp *qp;
+	u32 times;
 	struct rcu_head rcu;
 };
 
