@@ -11,6 +11,10 @@
  * ones of any bytes; mmap() of any offset, length and rights.  What such a call answers is
  * no matter.  WRONG of a thousand calls are changed (300).
  *
+ * It ends with the first process after which the kernel has something to report, and
+ * names its seed. With that as SEED and CALLS=FILE in the environment, all calls
+ * of that process are in the file, with what they answered.
+ *
  * The caller looks at what the kernel has to say and whether everything is gone.
  */
 #define _GNU_SOURCE
@@ -20,6 +24,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -40,6 +45,7 @@ static unsigned int wrong = 300;
 static int device = -1;		/* the one whose calls are changed */
 static uint8_t *room;		/* memory that ends where nothing is mapped */
 static uint64_t *calls;		/* made wrong, over all processes */
+static FILE *said;		/* where the calls are written down, if wanted */
 
 static uint32_t rnd(void)
 {
@@ -124,7 +130,52 @@ static void *like(const void *from, size_t len)
 	return to;
 }
 
+static void show(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!said)
+		return;
+	va_start(ap, fmt);
+	vfprintf(said, fmt, ap);
+	va_end(ap);
+	fflush(said);
+}
+
+static void show_words(const void *p, size_t len)
+{
+	uint32_t words[32];
+	size_t i, n = len / 4 < 32 ? len / 4 : 32;
+
+	memcpy(words, p, n * 4);
+	for (i = 0; i < n; i++)
+		show(" %x", words[i]);
+}
+
+/* A call of the C library's that goes to the kernel, and what it answers. */
+#define CALL(...) ({							\
+	long ret_ = syscall(__VA_ARGS__);				\
+									\
+	show(" = %ld%s%s\n", ret_, ret_ < 0 ? " " : "",			\
+	     ret_ < 0 ? strerrorname_np(errno) : "");			\
+	ret_;								\
+})
+
 /* ---- ioctl ---- */
+
+static void show_ioctl(const char *kind, const struct ib_uverbs_ioctl_hdr *h)
+{
+	const struct ib_uverbs_attr *a = h->attrs;
+	unsigned int i;
+
+	if (!said)
+		return;
+	show("%s ioctl object %#x method %#x length %u driver %#x", kind, h->object_id,
+	     h->method_id, h->length, h->driver_id);
+	for (i = 0; i < h->num_attrs && i < MAX_ATTRS; i++)
+		show(" [%#x len %u flags %#x %#x: %#llx]", a[i].attr_id, a[i].len, a[i].flags,
+		     a[i].attr_data.reserved, (unsigned long long)a[i].data);
+}
 
 static void spoil_attr(struct ib_uverbs_attr *a)
 {
@@ -205,7 +256,8 @@ static void wrong_ioctl(int fd, unsigned long req, const struct ib_uverbs_ioctl_
 		}
 	}
 	++*calls;
-	syscall(SYS_ioctl, fd, req, &c);
+	show_ioctl("wrong", &c.hdr);
+	CALL(SYS_ioctl, fd, req, &c);
 }
 
 /* Takes the place of the C library's, for libibverbs too. */
@@ -223,11 +275,14 @@ int ioctl(int fd, unsigned long req, ...)
 			wrong_ioctl(fd, req, arg);
 		if (chance(wrong / 10)) {
 			++*calls;
-			syscall(SYS_ioctl, fd, below(2) ? req ^ 1 << below(32) : req,
-				below(2) ? (void *)(uintptr_t)odd_number() : NULL);
+			show("wrong ioctl of any number");
+			CALL(SYS_ioctl, fd, below(2) ? req ^ 1 << below(32) : req,
+			     below(2) ? (void *)(uintptr_t)odd_number() : NULL);
 		}
+		errno = saved;
+		show_ioctl("right", arg);
+		return CALL(SYS_ioctl, fd, req, arg);
 	}
-	errno = saved;
 	return syscall(SYS_ioctl, fd, req, arg);
 }
 
@@ -264,8 +319,11 @@ static void any_write(int fd)
 		words = (c.in_words + (c.body[2] & 0xffff)) * 2 + 4;
 	}
 	++*calls;
-	if (words <= 64)
-		syscall(SYS_write, fd, &c, 8 + words * 4);
+	if (words > 64)
+		return;
+	show("wrong write");
+	show_words(&c, 8 + words * 4);
+	CALL(SYS_write, fd, &c, 8 + words * 4);
 }
 
 ssize_t write(int fd, const void *buf, size_t len)
@@ -280,10 +338,15 @@ ssize_t write(int fd, const void *buf, size_t len)
 				break;
 			spoil_bytes(p, len);
 			++*calls;
-			syscall(SYS_write, fd, p, below(8) ? len : below(len + 64));
+			show("wrong write");
+			show_words(p, len);
+			CALL(SYS_write, fd, p, below(8) ? len : below(len + 64));
 		}
+		errno = saved;
+		show("right write");
+		show_words(buf, len);
+		return CALL(SYS_write, fd, buf, len);
 	}
-	errno = saved;
 	return syscall(SYS_write, fd, buf, len);
 }
 
@@ -298,6 +361,9 @@ static void any_mmap(int fd)
 
 	++*calls;
 	p = mmap(NULL, len, prot, flags, fd, off & ~4095ull);
+	show("mmap offset %#llx length %#zx prot %d flags %d = %s\n",
+	     (unsigned long long)off & ~4095ull, len, prot, flags,
+	     p == MAP_FAILED ? strerrorname_np(errno) : "ok");
 	if (p == MAP_FAILED)
 		return;
 	if (prot & PROT_READ)
@@ -464,6 +530,23 @@ static void forget(int sig)
 	_exit(0);
 }
 
+/* Has the kernel said something that should not be? */
+static bool reported(void)
+{
+	static const char *const words[] = {
+		"BUG:", "WARNING:", "Oops", "KASAN", "UBSAN", "refcount_t", "Call Trace",
+	};
+	static char log[1 << 20];
+	int len = klogctl(3, log, sizeof(log) - 1);
+	unsigned int i;
+
+	log[len > 0 ? len : 0] = 0;
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(log, words[i]))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int n, seconds, late = 0;
@@ -483,6 +566,8 @@ int main(int argc, char **argv)
 	munmap(room + ROOM, 4096);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += seconds;
+	if (reported())
+		die("the kernel's log has reports in it");
 	for (n = 0; ; n++) {
 		pid_t pid;
 		int status, i;
@@ -503,6 +588,8 @@ int main(int argc, char **argv)
 			freopen("/dev/null", "w", stderr);
 			if (n & 1 && (setgid(NOBODY) || setuid(NOBODY)))
 				_exit(1);
+			if (getenv("CALLS"))
+				said = fopen(getenv("CALLS"), "w");
 			ctx = open_device(argv[1]);
 			device = ctx->cmd_fd;
 			live(atoi(argv[2]));
@@ -511,8 +598,14 @@ int main(int argc, char **argv)
 		/* Nothing that is asked wrongly may take for ever. */
 		for (i = 0; i < LIFE * 100 && waitpid(pid, &status, WNOHANG) == 0; i++)
 			poll(NULL, 0, 10);
-		if (i < LIFE * 100)
-			continue;
+		if (i < LIFE * 100) {
+			if (!reported())
+				continue;
+			printf("# seed %llu: the kernel reports something\n",
+			       (unsigned long long)(first + n));
+			n++;
+			break;
+		}
 		late++;
 		printf("# seed %llu takes more than %u s\n", (unsigned long long)(first + n), LIFE);
 		kill(pid, SIGKILL);
