@@ -354,15 +354,17 @@ static void *do_link(void)
 		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
 		.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
 	} };
+	bool there;
 	int err;
 
 	put(&m.n, RDMA_NLDEV_ATTR_DEV_NAME, "faulty", 7);
 	put(&m.n, RDMA_NLDEV_ATTR_LINK_TYPE, "rove", 5);
 	put(&m.n, RDMA_NLDEV_ATTR_NDEV_NAME, netdev, strlen(netdev) + 1);
 	err = ask(&m.n);
-	errno = err;
 	/* the answer may have been what failed */
-	return exists() ? buf : NULL;
+	there = exists();
+	errno = err;
+	return there ? buf : NULL;
 }
 
 static int un_link(void *p)

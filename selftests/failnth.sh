@@ -29,6 +29,8 @@ random_faults() {	# PER-CENT: of the atomic allocations
 	echo "$1" > $debug/failslab/probability
 }
 extra_cleanup() { echo 0 > $debug/failslab/probability; }
+# TCP, by which the two find each other, is to have its memory.
+connected() { nB ss -Htn state established "dport = :18500" | grep -q .; }
 
 topo_pair 4200 && links || bail "two links"
 ip link add faulty0 type dummy && ip link set faulty0 up && ip addr add 10.78.0.1/24 dev faulty0 || bail "a netdev"
@@ -37,8 +39,9 @@ at_first=$(mapped)
 c_points "failnth" timeout 1000 "$bin/failnth" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" faulty0
 nothing_left() { no_objects qp cq mr pd srq ctx && (($(mapped) <= at_first)); }
 t "nothing is left of what failed" wait_for 30 nothing_left
-random_faults 3
+(wait_for 60 connected && random_faults 3 && : > "$tmp/faulty") &
 rc_data "3 % of all atomic allocations fail" A "-g %g4 -m 1024 -t data"
+t "they did so from early on" test -e "$tmp/faulty"
 echo 0 > $debug/failslab/probability
 ip link del faulty0
 rdma link delete "$LA"; rdma link delete "$LB"; LA= LB=

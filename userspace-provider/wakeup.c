@@ -136,10 +136,11 @@ int rove_wakeup(struct ibv_qp *ibqp, uint32_t command)
 			ret = call_ioctl(cmd_fd, command, &body);
 		/*
 		 * The requests are in the ring already.  To report a passing
-		 * shortage would have the program post them twice.
+		 * shortage would have the program post them twice.  EFAULT is
+		 * one, too: the pages of @body cannot be had just now.
 		 */
-	} while (unlikely(ret == ENOMEM || ret == EINTR || ret == EAGAIN) &&
-		 --tries);
+	} while (unlikely(ret == ENOMEM || ret == EINTR || ret == EAGAIN ||
+			  ret == EFAULT) && --tries);
 
 	errno = saved;
 	return ret;
