@@ -89,6 +89,8 @@ static void check_pieces(const struct sim_qp *qp, const char *what, u64 idx,
 		compare(qp, what, idx, p, want, n);
 		untouched(qp, what, idx, p + n, sge_len[i] - n + 8);
 		untouched(qp, what, idx, p - 8, 8);
+		if (!n)
+			continue;
 		want += n;
 		len -= n;
 	}
