@@ -369,6 +369,14 @@ static u64 find_request(struct sim_qp *qp, u64 wr_id)
 	return idx;
 }
 
+/* The first packet of a work request, from who is not rove. */
+void env_begins(struct sim_qp *qp, u64 wr_id)
+{
+	u64 idx = find_request(qp, wr_id);
+
+	check_begin(qp, wr_at(qp, idx), idx);
+}
+
 static void check_request(struct sim_qp *qp, const struct rove_burst *b)
 {
 	u64 idx = find_request(qp, b->wqe->wqe.wr_id);
@@ -422,7 +430,10 @@ void rove_env_defer_send(struct rove_tqp *t)
 void env_run_deferred(struct sim_qp *qp)
 {
 	qp->ack_owed = false;
-	rove_tqp_send(&qp->t, sim.now);
+	if (qp->gbn)
+		gbn_send(qp);
+	else
+		rove_tqp_send(&qp->t, sim.now);
 }
 
 /* Slicing by 8. */

@@ -218,8 +218,8 @@ static void seal(struct packet *p, u32 hdr_len, u32 len)
 	memcpy(bth + len - ROVE_ICRC_LEN, &icrc, ROVE_ICRC_LEN);
 }
 
-/* A packet that a wicked peer sends: anything, with a right ICRC. */
-void net_inject(struct sim_qp *from, const u8 *bth, u32 len)
+/* A packet of any bytes, with a right ICRC in place of the last four. */
+static struct packet *build_raw(struct sim_qp *from, const u8 *bth, u32 len)
 {
 	struct packet *p;
 
@@ -230,8 +230,25 @@ void net_inject(struct sim_qp *from, const u8 *bth, u32 len)
 		seal(p, sizeof(struct rove_bth), len);
 	p->from = from;
 	p->to = from->peer;
+	return p;
+}
+
+/* What a wicked peer sends; nothing happens to it on its way. */
+void net_inject(struct sim_qp *from, const u8 *bth, u32 len)
+{
+	struct packet *p = build_raw(from, bth, len);
+
 	p->injected = true;
 	event_add(sim.now, EV_PKT, 0, train_new(p));
+}
+
+/* What an honest peer sends that is not rove. */
+void net_put(struct sim_qp *from, const u8 *bth, u32 len)
+{
+	stats.pkts++;
+	trace(from, "tx %s psn %06x", opcode_name(bth[0]),
+	      bth[9] << 16 | bth[10] << 8 | bth[11]);
+	path_send(from, train_new(build_raw(from, bth, len)));
 }
 
 /*
@@ -531,7 +548,11 @@ void net_receive(struct train *tr)
 		if (pkt.opcode == ROVE_OP_ACKNOWLEDGE)
 			note_rnr_nak(qp, &pkt);
 		pkt.origin = &sim_origin;
-		rove_tqp_rx(&qp->t, &pkt, sim.now);
+		if (qp->gbn)
+			gbn_rx(qp, pkt.buf, pkt.hdr_len + pkt.payload_len +
+			       (-pkt.payload_len & 3) + ROVE_ICRC_LEN);
+		else
+			rove_tqp_rx(&qp->t, &pkt, sim.now);
 	}
 	if (qp)
 		leave(qp);

@@ -18,6 +18,7 @@
  *	datagram.c	those of UD
  *	uc.c		UC and UD: a model of their own
  *	rogue.c		a peer, and a program, that break the rules
+ *	gbn.c		a peer that is not rove: plain go-back-N
  *	big.c		messages of gigabytes in memory that is not there
  *
  * Everything is single threaded and decided by one seed: a round that fails
@@ -82,6 +83,7 @@ struct scenario {
 	u32 jump;		/* the clock goes on without anything happening */
 	u32 srq;		/* pairs that receive from shared queues */
 	u32 xrc;		/* pairs that are XRC */
+	u32 gbn;		/* pairs of which one end is not rove: gbn.c */
 	u8 unreliable;		/* UC or UD instead */
 	bool swarm;		/* each round draws its own settings: swarm.c */
 };
@@ -320,8 +322,11 @@ struct sim_srq {
 	u64 freed;
 };
 
+struct gbn;
+
 struct sim_qp {
 	struct rove_tqp t;
+	struct gbn *gbn;	/* in the place of the transport */
 	struct sim_qp *peer;
 	u32 idx;
 	u32 epoch;
@@ -496,6 +501,7 @@ struct rove_recv_wqe *env_srq_slot(struct sim_srq *srq);
 void env_doorbell(struct sim_qp *qp, u64 delay);
 void env_schedule_user(struct sim_qp *qp, u64 delay);
 void env_run_deferred(struct sim_qp *qp);
+void env_begins(struct sim_qp *qp, u64 wr_id);
 
 /* ---- net.c ---- */
 struct train;
@@ -504,20 +510,34 @@ void net_flush(struct sim_qp *qp);
 void net_discard(struct sim_qp *qp);
 void net_receive(struct train *tr);
 void net_inject(struct sim_qp *from, const u8 *bth, u32 len);
+void net_put(struct sim_qp *from, const u8 *bth, u32 len);
 const u8 *net_payload(const struct rove_pkt *pkt);
 const char *opcode_name(u8 opcode);
 extern u32 net_unsent;	/* QPs whose packets wait for net_flush() */
 
+/* ---- gbn.c ---- */
+struct gbn *gbn_new(void);
+void gbn_connect(struct sim_qp *qp, u32 psn, u32 epsn);
+void gbn_send(struct sim_qp *qp);
+void gbn_timer(struct sim_qp *qp);
+void gbn_rx(struct sim_qp *qp, const u8 *bth, u32 len);
+
 /* What the transport has sent leaves when the call that made it is over. */
 static inline void tqp_send(struct sim_qp *qp)
 {
-	rove_tqp_send(&qp->t, sim.now);
+	if (qp->gbn)
+		gbn_send(qp);
+	else
+		rove_tqp_send(&qp->t, sim.now);
 	net_flush(qp);
 }
 
 static inline void tqp_timer(struct sim_qp *qp)
 {
-	rove_tqp_timer(&qp->t, sim.now);
+	if (qp->gbn)
+		gbn_timer(qp);
+	else
+		rove_tqp_timer(&qp->t, sim.now);
 	net_flush(qp);
 }
 

@@ -54,13 +54,17 @@ const struct scenario *swarm_draw(const struct scenario *base)
 		sc.xrc = 0;
 		sc.srq = 0;
 	}
+	sc.gbn = some(1000000);
+	/* It knows nothing of connections that end. */
+	if (sc.bad || sc.finite || sc.unreliable)
+		sc.gbn = 0;
 	sc.ip = below(3) ? 0 : rnd() & 1 ? 4 : 6;
 	/* Long messages take long where most is lost. */
 	sc.max_len = sc.drop > 50000 ? between(64, 4000) : between(64, 30000);
-	trace(NULL, "loss %u, copies %u, late %u, disorder %u, damage %u, no room %u, paging %u, bad %u, jumps %u%s%s%s%s",
+	trace(NULL, "loss %u, copies %u, late %u, disorder %u, damage %u, no room %u, paging %u, bad %u, jumps %u%s%s%s%s%s",
 	      sc.drop, sc.dup, sc.ghost, sc.reorder, sc.corrupt, sc.eagain,
 	      sc.paging, sc.bad, sc.jump, sc.rnr ? ", RNR" : "",
 	      sc.finite ? ", retries end" : "", sc.xrc ? ", XRC" : "",
-	      sc.srq ? ", SRQ" : "");
+	      sc.srq ? ", SRQ" : "", sc.gbn ? ", go-back-N" : "");
 	return &sc;
 }

@@ -172,7 +172,8 @@ static void setup(struct sim_qp *qp)
 	const struct scenario *sc = sim.sc;
 	struct rove_tqp *t = &qp->t;
 
-	if (t->target || (t->service == ROVE_SVC_RC && chance(sc->srq)))
+	if (t->target ||
+	    (t->service == ROVE_SVC_RC && !qp->gbn && chance(sc->srq)))
 		qp->srq = get_srq();
 
 	qp->sq_depth = pow2_between(1, 128);
@@ -232,6 +233,8 @@ struct sim_qp *user_new_pair(void)
 		pair[0]->t.service = ROVE_SVC_XRC;
 		pair[1]->t.service = ROVE_SVC_XRC;
 		pair[1]->t.target = true;
+	} else if (chance(sim.sc->gbn)) {
+		pair[rnd() & 1]->gbn = gbn_new();
 	}
 	for (i = 0; i < 2; i++)
 		setup(pair[i]);
@@ -365,6 +368,8 @@ void user_connect(struct sim_qp *a)
 	for (i = 0; i < 2; i++) {
 		rove_tqp_start_responder(&qp[i]->t, psn[!i]);
 		qp[i]->sq_psn = psn[i];
+		if (qp[i]->gbn)
+			gbn_connect(qp[i], psn[i], psn[!i]);
 		trace(qp[i], "connected: qpn %06x mtu %u psn %06x window %u depth %u/%u "
 		      "rd %u/%u timeout %u retry %u rnr %u/%u%s",
 		      qp[i]->t.qpn, mtu, psn[i], qp[i]->t.req.window,
@@ -405,6 +410,7 @@ void user_free(struct sim_qp *qp)
 	free(qp->recv_mem.mem);
 	free(qp->tmem);
 	free(qp->tshadow);
+	free(qp->gbn);
 	net_discard(qp);
 	free(qp);
 }
@@ -1018,7 +1024,7 @@ void user_run(struct sim_qp *qp)
 		tqp_send(qp);
 	else if (posted || !below(16))	/* a look at the ring does no harm */
 		env_doorbell(qp, below(5000));
-	if (qp->t.state == ROVE_TQP_RTS && chance(sc->drain))
+	if (qp->t.state == ROVE_TQP_RTS && !qp->gbn && chance(sc->drain))
 		drain(qp);
 	if (posted || qp->polled < qp->done || qp->r_polled < qp->r_done)
 		env_schedule_user(qp, between(200, 3000));
