@@ -70,6 +70,9 @@ int rove_env_srq_domain(struct rove_tqp *t, u32 srqn);
  * @cqe: all but @qp_num and @timestamp, which the environment fills in
  * @recv: for the receive queue's CQ, else the send queue's
  * @solicited: it counts as solicited (any error does)
+ *
+ * The QP is the same after it: what a completion queue that is full has for
+ * consequences comes when the call into the transport is over.
  */
 void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 		       bool solicited);

@@ -65,7 +65,6 @@ int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
 		pkt->rkey = be32_to_cpu(at->rkey);
 		pkt->swap_add = be64_to_cpu(at->swap_add);
 		pkt->compare = be64_to_cpu(at->compare);
-		ext += sizeof(*at);
 	}
 	if (op->flags & ROVE_OPF_AETH) {
 		u32 smsn = be32_to_cpu(((const struct rove_aeth *)ext)->smsn);
@@ -79,7 +78,6 @@ int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
 
 		memcpy(&orig, ext, sizeof(orig));
 		pkt->atomic_orig = be64_to_cpu(orig);
-		ext += sizeof(orig);
 	}
 	if (op->flags & ROVE_OPF_DETH) {
 		const struct rove_deth *deth = (const void *)ext;
@@ -212,7 +210,6 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 		at->rkey = cpu_to_be32(b->rkey);
 		at->swap_add = cpu_to_be64(cas ? wqe->swap : wqe->compare_add);
 		at->compare = cpu_to_be64(cas ? wqe->compare_add : 0);
-		ext += sizeof(*at);
 	}
 	if (flags & ROVE_OPF_AETH) {
 		((struct rove_aeth *)ext)->smsn =

@@ -228,13 +228,9 @@ static void acknowledge(struct rove_tqp *t, u32 psn, u64 now)
 		}
 		una = psn_add(w->first_psn, w->npkts);
 		retire(t);
-		if (t->state == ROVE_TQP_ERR)
-			return;
 	}
-	if (una != req->psn_una) {
+	if (una != req->psn_una)
 		progress(t, una, now);
-		catch_up(t);
-	}
 }
 
 /*
@@ -370,7 +366,6 @@ static bool start(struct rove_tqp *t, struct rove_swqe *w)
 	if (rd)
 		req->rd_outstanding++;
 	req->ssn = psn_add(req->ssn, 1);
-	w->ssn = req->ssn;
 	w->first_psn = req->psn_next;
 	w->npkts = rove_npkts(t, w->length);
 	w->started = true;
@@ -733,8 +728,6 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 
 	/* An ACK covers its own PSN, a NAK all before it. */
 	acknowledge(t, is_ack ? psn_add(pkt->psn, 1) : pkt->psn, now);
-	if (t->state == ROVE_TQP_ERR)
-		return;
 	if (is_ack) {
 		rx_credits(req, pkt);
 		if (psn_diff(pkt->psn, req->psn_una) >= 0)
@@ -783,8 +776,6 @@ static struct rove_swqe *rx_response(struct rove_tqp *t,
 	struct rove_swqe *w;
 
 	acknowledge(t, pkt->psn, now);
-	if (t->state == ROVE_TQP_ERR)
-		return NULL;
 	if (pkt->psn != req->psn_una) {
 		implied_nak(t, now);
 		return NULL;
@@ -831,7 +822,6 @@ static void rx_read_response(struct rove_tqp *t, const struct rove_pkt *pkt,
 	if (idx == w->npkts - 1)
 		retire(t);
 	progress(t, psn_add(pkt->psn, 1), now);
-	catch_up(t);
 }
 
 static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
@@ -854,7 +844,6 @@ static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
 	}
 	retire(t);
 	progress(t, psn_add(pkt->psn, 1), now);
-	catch_up(t);
 }
 
 /* What a response lets go is sent once the packets at hand are handled. */
@@ -920,8 +909,6 @@ void rove_req_flush(struct rove_tqp *t)
 
 	req->rto_deadline = ROVE_NO_DEADLINE;
 	req->rnr_deadline = ROVE_NO_DEADLINE;
-	req->rnr_wait = false;
-	req->rd_outstanding = 0;
 	while (req->done != req->fetched)
 		complete_send(t, take_oldest(t), ROVE_WC_WR_FLUSH_ERR, 0);
 	for (i = 0; i < ROVE_FLUSH_MAX; i++) {

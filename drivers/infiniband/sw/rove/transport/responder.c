@@ -773,6 +773,4 @@ void rove_resp_flush(struct rove_tqp *t)
 		complete_recv(t, ROVE_WC_WR_FLUSH_ERR, NULL);
 	}
 	resp->reply_count = 0;
-	resp->ack_due = false;
-	resp->nak = 0;
 }

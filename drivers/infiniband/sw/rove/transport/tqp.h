@@ -66,7 +66,6 @@ enum rove_access {
  * @first_psn: PSN of the first packet, once @started
  * @npkts: packets of the request, or of the response to a READ; 0: it is local
  * @length: payload bytes
- * @ssn: send sequence number, for credits
  * @status: enum ib_wc_status; not 0: the request failed locally and completes
  *	in error when its turn comes
  * @started: it has PSNs; if local, it is done, and waits for those before it
@@ -76,7 +75,6 @@ struct rove_swqe {
 	u32 first_psn;
 	u32 npkts;
 	u32 length;
-	u32 ssn;
 	u8 status;
 	bool started;
 	struct rove_send_wqe wqe;
