@@ -178,6 +178,8 @@ static void many(void)
 	go();
 	CHECK(sends == 1 && recvs == 20 && be(last + 9, 3) == 17, "%u, %u, psn %x",
 	      sends, recvs, be(last + 9, 3));
+	CHECK(b->t.resp.msn == 20 && counted(ROVE_CNT_UD_TX) == 20 &&
+	      counted(ROVE_CNT_UD_RX) == 20, "%u messages counted", b->t.resp.msn);
 	for (i = 0; i < 20; i++)
 		CHECK(got[i].cqe.byte_len == ROVE_GRH_LEN + i &&
 		      got[i].cqe.wr_id == got[0].cqe.wr_id + i, "order");
@@ -240,7 +242,8 @@ static void beyond_path(void)
 	post_recv(2000);
 	post(ROVE_WR_SEND, 513, SIGNALED);
 	go();
-	CHECK(sends == 1 && !sent[0].cqe.status && !wired && !recvs,
+	CHECK(sends == 1 && !sent[0].cqe.status && !wired && !recvs &&
+	      counted(ROVE_CNT_UD_TX_TOO_LONG) == 1,
 	      "%u sent, %u on the wire", sends, wired);
 	post(ROVE_WR_SEND, 512, SIGNALED);
 	go();
@@ -304,6 +307,9 @@ static void queue_error(void)
 		CHECK(sends == 2 && sent[0].cqe.status == want &&
 		      sent[1].cqe.status == ROVE_WC_WR_FLUSH_ERR, "kind %u: %u", kind,
 		      sent[0].cqe.status);
+		CHECK(sent[0].cqe.byte_len == (kind % 2 || kind == 2 ? 0 : 8) &&
+		      !sent[1].cqe.byte_len, "kind %u: %u bytes, then %u", kind,
+		      sent[0].cqe.byte_len, sent[1].cqe.byte_len);
 		CHECK(!rove_tqp_waits(&a->t), "nobody would flush");
 		post(ROVE_WR_SEND, 8, 0);
 		go();
@@ -376,6 +382,17 @@ static void states(void)
 	post(ROVE_WR_SEND, 8, 0);
 	rove_tqp_flush(&a->t);
 	CHECK(sends == 2 && sent[1].cqe.status == ROVE_WC_WR_FLUSH_ERR, "ERR");
+}
+
+/* An XRC target of datagrams, if there were one: nothing is ever fetched. */
+static void no_send_queue(void)
+{
+	start(1024);
+	a->t.req.depth = 0;
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	rove_tqp_error(&a->t);
+	CHECK(!sends && !wired && a->sq_fetched != a->sq_prod, "%u sent", sends);
 }
 
 /* What other services say is not for a UD QP, nor UD's for others. */
@@ -455,7 +472,8 @@ int datagram_run(void)
 {
 	static void (*const cases[])(void) = {
 		message, many, qkeys, too_long, beyond_path, nobody_waits,
-		queue_error, receive_error, states, services, noise,
+		queue_error, receive_error, states, no_send_queue,
+		services, noise,
 	};
 	u32 i;
 

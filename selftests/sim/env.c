@@ -225,12 +225,31 @@ u32 rove_env_rq_credits(struct rove_tqp *t)
 	return qp->count_credits && !qp->srq ? qp->rq_prod - qp->rq_fetched : ROVE_NO_CREDITS;
 }
 
+/* What no completion says, whatever it is of. */
+static void check_cqe(const struct sim_qp *qp, const struct rove_cqe *cqe, bool recv)
+{
+	static const u32 nak[] = {
+		[ROVE_WC_REM_INV_REQ_ERR] = 0x61,
+		[ROVE_WC_REM_ACCESS_ERR] = 0x62,
+		[ROVE_WC_REM_OP_ERR] = 0x63,
+	};
+	u32 want = !recv && cqe->status < ARRAY_SIZE(nak) ? nak[cqe->status] : 0;
+
+	if (cqe->vendor_err != want)
+		sim_fail(qp, "vendor_err %x with status %u", cqe->vendor_err, cqe->status);
+	if (cqe->status && cqe->byte_len && (recv || cqe->status == ROVE_WC_LOC_LEN_ERR))
+		sim_fail(qp, "%u bytes with status %u", cqe->byte_len, cqe->status);
+	if (cqe->status && cqe->wc_flags)
+		sim_fail(qp, "flags %x with status %u", cqe->wc_flags, cqe->status);
+}
+
 void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 		       bool solicited)
 {
 	struct sim_qp *qp = to_qp(t);
 
 	cqe->qp_num = t->qpn;
+	check_cqe(qp, cqe, recv);
 	trace(qp, "%s completion %llx status %u opcode %u len %u flags %x",
 	      recv ? "recv" : "send", (u64)cqe->wr_id, cqe->status, cqe->opcode,
 	      cqe->byte_len, cqe->wc_flags);
@@ -397,6 +416,8 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 	struct sim_qp *qp = to_qp(t);
 
 	check_shape(qp, b);
+	if (b->wqe && b->kind != ROVE_BURST_DATAGRAM && psn_diff(b->psn, t->req.psn_una) < 0)
+		sim_fail(qp, "sends psn %x, which is acknowledged", b->psn);
 	if (t->state < ROVE_TQP_RTR)
 		sim_fail(qp, "sends in state %d", t->state);
 	if (chance(sim.sc->eagain)) {
@@ -424,6 +445,44 @@ void rove_env_defer_send(struct rove_tqp *t)
 		event_add(sim.now + (rnd() & 1 ? below(6000) : 0), EV_ACK,
 			  qp->epoch, qp);
 	}
+}
+
+/* What is true of a requester whenever nobody is in it. */
+void env_check(struct sim_qp *qp)
+{
+	const struct rove_requester *req = &qp->t.req;
+	u32 i, rd = 0;
+
+	if (qp->gbn || (qp->t.state != ROVE_TQP_RTS && qp->t.state != ROVE_TQP_SQD) ||
+	    qp->t.service == ROVE_SVC_UD)
+		return;
+	if (psn_diff(req->psn_next, req->psn_una) < 0 ||
+	    psn_diff(req->psn_top, req->psn_next) < 0 ||
+	    psn_diff(req->psn_ackreq, req->psn_una) < 0 ||
+	    psn_diff(req->psn_top, req->psn_ackreq) < 0)
+		if (qp->t.service != ROVE_SVC_UC)
+			sim_fail(qp, "psn_una %x, next %x, top %x, ackreq %x", req->psn_una,
+				 req->psn_next, req->psn_top, req->psn_ackreq);
+	if (req->cur - req->done > req->fetched - req->done ||
+	    req->fetched - req->done > req->depth)
+		sim_fail(qp, "done %u, cur %u, fetched %u", req->done, req->cur, req->fetched);
+	if (req->cwnd > req->window || req->cwnd < min(req->window, 16U))
+		sim_fail(qp, "cwnd %u of %u", req->cwnd, req->window);
+	for (i = req->done; i != req->fetched; i++) {
+		const struct rove_swqe *w = rove_swqe(req, i);
+		s32 sent = psn_diff(req->psn_next, w->first_psn);
+
+		rd += w->started && is_answered(w->wqe.opcode);
+		if (!w->started || !w->npkts)
+			continue;
+		/* All before @cur is sent to its end, what stands there is not. */
+		if ((s32)(i - req->cur) < 0 ? sent < (s32)w->npkts :
+		    i == req->cur ? sent < 0 || sent >= (s32)w->npkts : sent > 0)
+			sim_fail(qp, "slot %u, cur %u: %d of %u packets sent", i, req->cur,
+				 sent, w->npkts);
+	}
+	if (rd != req->rd_outstanding)
+		sim_fail(qp, "%u READs and atomics outstanding, not %u", req->rd_outstanding, rd);
 }
 
 /* Packets at hand have been handled. */
@@ -597,10 +656,10 @@ u32 rove_env_local(struct rove_tqp *t, const struct rove_send_wqe *wqe)
 	if (wqe->opcode == ROVE_WR_LOCAL_INV)
 		return rove_env_invalidate(t, wqe->invalidate_rkey) ?
 		       ROVE_WC_MW_BIND_ERR : ROVE_WC_SUCCESS;
-	if (wqe->opcode != ROVE_WR_BIND_MW)
-		return ROVE_WC_LOC_QP_OP_ERR;
 	if (qp->on_cqe)
 		return qp->on_local ? qp->on_local(wqe) : ROVE_WC_MW_BIND_ERR;
+	if (wqe->opcode != ROVE_WR_BIND_MW)
+		return ROVE_WC_LOC_QP_OP_ERR;
 	/* What it binds is nothing to the model, only that it is its turn. */
 	idx = find_request(qp, wqe->wr_id);
 	wr = wr_at(qp, idx);

@@ -214,6 +214,9 @@ static void send_error(struct sim_qp *qp, const struct rove_cqe *cqe, u64 idx)
 	if (!sim.sc->bad && !sim.sc->finite && !sim.stopped)
 		sim_fail(qp, "work request %llu fails with status %u", idx,
 			 cqe->status);
+	if (cqe->byte_len && cqe->byte_len != wr->len && !wr->bad)
+		sim_fail(qp, "byte_len %u of %u, status %u", cqe->byte_len, wr->len,
+			 cqe->status);
 	if (qp->sq_error) {
 		if (cqe->status != ROVE_WC_WR_FLUSH_ERR)
 			sim_fail(qp, "work request %llu ends with %u after the first error",
@@ -444,6 +447,8 @@ void model_round_end(void)
 		model_check_target(qp);
 		if (qp->t.state != ROVE_TQP_RTS)
 			sim_fail(qp, "state %d at the end", qp->t.state);
+		if (!qp->gbn && !rove_tqp_idle(&qp->t))
+			sim_fail(qp, "not idle at the end");
 		qp->killed = true;
 		rove_tqp_error(&qp->t);
 		model_after_error(qp);

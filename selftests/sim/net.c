@@ -510,9 +510,11 @@ static struct sim_qp *find_qp(u32 qpn)
 /* The packets at hand are handled: an ACK that is due may go with the rest. */
 static void leave(struct sim_qp *qp)
 {
+	env_check(qp);
 	if (qp->ack_owed && rnd() & 1)
 		env_run_deferred(qp);
 	net_flush(qp);
+	env_check(qp);
 }
 
 const struct rove_origin sim_origin = {

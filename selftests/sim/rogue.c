@@ -181,7 +181,10 @@ static void post_send(void)
 		fill((u8 *)wqe, q->sq_stride, rnd());
 	} else {
 		memset(wqe, 0, q->sq_stride);
-		wqe->opcode = below(16);
+		wqe->opcode = below(17);
+		/* What the kernel's own users may post, too. */
+		if (wqe->opcode == 16)
+			wqe->opcode = ROVE_WR_REG_MR;
 		wqe->flags = below(16);
 		wqe->num_sge = below(4);
 		wqe->inline_len = below(70);
@@ -361,6 +364,9 @@ static void step(void)
 			q->drained = false;
 			rove_tqp_drain(&q->t);
 		} else if (q->t.state >= ROVE_TQP_SQD && q->t.state < ROVE_TQP_ERR) {
+			/* SQD is where this may be changed, or taken away. */
+			if (rnd() & 1)
+				q->t.max_rd_atomic = below(4);
 			rove_tqp_resume(&q->t, sim.now);
 		}
 		net_flush(q);

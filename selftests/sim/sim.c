@@ -20,25 +20,15 @@
 #define HANG_EVENTS	20000000
 
 struct sim sim;
+u32 scale = 100;
 struct stats stats;
 
 #define PCT(x)	((u32)((x) * 10000))
 static const struct scenario scenarios[] = {
 	{ .name = "vectors", .run = vectors_run },
 	{ .name = "directed", .run = directed_run, .max_len = 4096 },
+	{ .name = "by-hand", .run = byhand_run, .max_len = 4096 },
 	{ .name = "datagrams", .run = datagram_run, .max_len = 4096 },
-	{ .name = "uc", .run = uc_run, .max_len = 24000, .eagain = PCT(5),
-	  .remark = PCT(5) },
-	{ .name = "uc-loss", .run = uc_run, .max_len = 12000, .slow = PCT(0.1) },
-	{ .name = "uc-chaos", .run = uc_run, .max_len = 12000, .drop = PCT(2),
-	  .dup = PCT(3), .ghost = PCT(1), .reorder = PCT(3), .corrupt = PCT(1),
-	  .eagain = PCT(2) },
-	{ .name = "ud", .run = uc_run, .max_len = 4096, .eagain = PCT(5),
-	  .remark = PCT(5) },
-	{ .name = "ud-loss", .run = uc_run, .max_len = 4096, .slow = PCT(0.1) },
-	{ .name = "ud-chaos", .run = uc_run, .max_len = 4096, .drop = PCT(2),
-	  .dup = PCT(3), .ghost = PCT(1), .reorder = PCT(3), .corrupt = PCT(1),
-	  .eagain = PCT(2) },
 	{ .name = "responder", .run = rogue_run, .max_len = 4096,
 	  .paging = PCT(2), .eagain = PCT(2) },
 	{ .name = "requester", .run = rogue_run, .max_len = 4096,
@@ -86,6 +76,18 @@ static const struct scenario scenarios[] = {
 	{ .name = "errors-loss", .msgs = 100000, .max_len = 8000, .bad = PCT(0.5),
 	  .drop = PCT(2), .dup = PCT(2), .ghost = PCT(1), .reorder = PCT(2),
 	  .corrupt = PCT(1), .drain = PCT(1), .rnr = true, .finite = true },
+	{ .name = "uc", .run = uc_run, .max_len = 24000, .eagain = PCT(5),
+	  .remark = PCT(5) },
+	{ .name = "uc-loss", .run = uc_run, .max_len = 12000, .slow = PCT(0.1) },
+	{ .name = "uc-chaos", .run = uc_run, .max_len = 12000, .drop = PCT(2),
+	  .dup = PCT(3), .ghost = PCT(1), .reorder = PCT(3), .corrupt = PCT(1),
+	  .eagain = PCT(2) },
+	{ .name = "ud", .run = uc_run, .max_len = 4096, .eagain = PCT(5),
+	  .remark = PCT(5) },
+	{ .name = "ud-loss", .run = uc_run, .max_len = 4096, .slow = PCT(0.1) },
+	{ .name = "ud-chaos", .run = uc_run, .max_len = 4096, .drop = PCT(2),
+	  .dup = PCT(3), .ghost = PCT(1), .reorder = PCT(3), .corrupt = PCT(1),
+	  .eagain = PCT(2) },
 	{ .name = "swarm", .msgs = 500000, .swarm = true },
 	{ .name = "go-back-n", .msgs = 40000, .max_len = 20000, .gbn = PCT(100),
 	  .remark = PCT(5) },
@@ -168,6 +170,9 @@ static void dispatch(const struct event *ev)
 		}
 		qp->timer_at = ROVE_NO_DEADLINE;
 		tqp_timer(qp);
+		env_check(qp);
+		if (qp->timer_at <= sim.now && !qp->gbn)
+			sim_fail(qp, "a timer for what is past");
 		break;
 	case EV_ACK:
 		if (!qp->ack_owed)
@@ -386,8 +391,7 @@ void sim_by_input(const char *scenario, const u8 *input, size_t len)
 	sim_end_round();
 }
 
-static bool run_scenario(const struct scenario *sc, u64 seed, u32 rounds,
-			 u32 scale, u32 num)
+static bool run_scenario(const struct scenario *sc, u64 seed, u32 rounds, u32 num)
 {
 	u64 msgs = (u64)sc->msgs * scale / 100;
 	double start = wall(), seconds;
@@ -441,7 +445,7 @@ static void usage(void)
 
 int main(int argc, char **argv)
 {
-	u32 rounds = 0, scale = 100, i, n = 0, failed = 0;
+	u32 rounds = 0, i, n = 0, failed = 0;
 	const char *only = NULL;
 	bool first_failure = false;
 	u64 seed = 1, total = 0;
@@ -480,7 +484,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < ARRAY_SIZE(scenarios); i++) {
 		if (only ? strcmp(only, scenarios[i].name) : scenarios[i].by_name)
 			continue;
-		if (!run_scenario(&scenarios[i], seed, rounds, scale, ++n))
+		if (!run_scenario(&scenarios[i], seed, rounds, ++n))
 			failed++;
 		if (failed && first_failure)
 			break;

@@ -15,6 +15,7 @@
  *	model.c		what must be in memory and in the completion queues
  *	vectors.c	packets and tables made by others
  *	directed.c	scripted cases with exact expectations
+ *	byhand.c	one end, and packets made by hand
  *	datagram.c	those of UD
  *	uc.c		UC and UD: a model of their own
  *	rogue.c		a peer, and a program, that break the rules
@@ -109,6 +110,7 @@ struct sim {
 };
 
 extern struct sim sim;
+extern u32 scale;	/* per cent */
 
 /* Figures over all rounds of a scenario. */
 struct stats {
@@ -502,6 +504,7 @@ void env_doorbell(struct sim_qp *qp, u64 delay);
 void env_schedule_user(struct sim_qp *qp, u64 delay);
 void env_run_deferred(struct sim_qp *qp);
 void env_begins(struct sim_qp *qp, u64 wr_id);
+void env_check(struct sim_qp *qp);
 
 /* ---- net.c ---- */
 struct train;
@@ -579,9 +582,10 @@ void sim_by_input(const char *scenario, const u8 *input, size_t len);
 /* Where all datagrams seem to come from. */
 extern const struct rove_origin sim_origin;
 
-/* ---- vectors.c, directed.c, datagram.c, big.c: number of checks made ---- */
+/* ---- vectors.c, directed.c, byhand.c, datagram.c, big.c: number of checks made ---- */
 int vectors_run(void);
 int directed_run(void);
+int byhand_run(void);
 int uc_run(void);
 void unreliable_round(u8 svc, u32 pairs, u32 n);
 int datagram_run(void);

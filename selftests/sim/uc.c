@@ -633,7 +633,7 @@ int uc_run(void)
 
 	checks = 0;
 	watched = strstr(sim.sc->name, "-loss");
-	for (i = 0; i < ROUNDS; i++)
+	for (i = 0; i < max(ROUNDS * scale / 100, 5U); i++)
 		one_round(sim.sc->name[1] == 'c' ? ROVE_SVC_UC : ROVE_SVC_UD, PAIRS, MSGS);
 	if (!orderly() || watched || service == ROVE_SVC_UD)
 		return checks;

@@ -339,7 +339,6 @@ void user_connect(struct sim_qp *a)
 	for (i = 0; i < 2; i++) {
 		struct rove_tqp *t = &qp[i]->t;
 
-		t->state = ROVE_TQP_RESET;
 		t->qpn = (rnd() & 0xffffff0) | qp[i]->idx;
 		t->qpn &= ROVE_PSN_MASK;
 		t->mtu = mtu;
@@ -362,6 +361,8 @@ void user_connect(struct sim_qp *a)
 		qp[!i]->t.max_rd_atomic = rnd() & 1 ? res : below(res + 1);
 		env_reset_queues(qp[i]);
 		rove_tqp_reset(t);
+		if (t->state != ROVE_TQP_RESET)
+			sim_fail(qp[i], "state %d after reset", t->state);
 		rove_tqp_max_res(t, res);
 		t->state = ROVE_TQP_INIT;
 	}
@@ -1077,6 +1078,10 @@ void user_event(struct sim_qp *qp, enum rove_tqp_event event)
 		if (!sim.sc->bad && !sim.sc->run)
 			sim_fail(qp, "fatal event %d", event);
 		qp->killed = true;
+		break;
+	case ROVE_EVENT_COMM_EST:
+		if (qp->t.state != ROVE_TQP_RTR)
+			sim_fail(qp, "COMM_EST in state %d", qp->t.state);
 		break;
 	default:
 		break;

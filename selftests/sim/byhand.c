@@ -1,0 +1,963 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * byhand.c - one end, and packets made by hand: what it answers, and when it asks again
+ *
+ * There is no peer.  All that the end sends is written down and lost, all that it
+ * receives stands in the case, so every packet, completion and counter is known.
+ */
+#include "sim.h"
+
+#define MTU		256
+#define PSN		100	/* its first */
+#define EPSN		5000	/* that it expects */
+#define SIGNALED	ROVE_WR_SIGNALED
+#define ACK_PLAIN	(ROVE_AETH_ACK | ROVE_AETH_NO_CREDIT)
+
+static struct sim_qp *q;
+static struct scenario sc;	/* the round's own, to change */
+static int checks;
+
+static struct {
+	u64 at;
+	u8 opcode;
+	u32 psn;
+	bool ask;
+	u8 syndrome;
+	u32 msn;
+} wire[4096];
+static u32 wired;
+static struct rove_cqe sent[256], got[256];
+static u32 sends, recvs;
+
+#define CHECK(cond, ...) do {			\
+	checks++;				\
+	if (!(cond))				\
+		sim_fail(q, __VA_ARGS__);	\
+} while (0)
+
+#define COUNTED(c, n)					\
+	CHECK(stats.counter[ROVE_CNT_##c] == (n), #c " is %llu, not %u",	\
+	      stats.counter[ROVE_CNT_##c], (u32)(n))
+
+static u64 get(const u8 *p, u32 n)
+{
+	u64 v = 0;
+
+	while (n--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+static void put(u8 *p, u64 v, u32 n)
+{
+	while (n--) {
+		p[n] = v;
+		v >>= 8;
+	}
+}
+
+static bool on_packet(struct sim_qp *qp, const u8 *bth)
+{
+	bool aeth = rove_opcodes[bth[0]].flags & ROVE_OPF_AETH;
+
+	CHECK(wired < ARRAY_SIZE(wire), "too many packets");
+	wire[wired].at = sim.now;
+	wire[wired].opcode = bth[0];
+	wire[wired].psn = get(bth + 9, 3);
+	wire[wired].ask = bth[8] & 0x80;
+	wire[wired].syndrome = aeth ? bth[12] : 0;
+	wire[wired].msn = aeth ? get(bth + 13, 3) : 0;
+	wired++;
+	return true;
+}
+
+static void on_cqe(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
+		   bool solicited)
+{
+	struct rove_cqe *log = recv ? got : sent;
+	u32 *n = recv ? &recvs : &sends;
+
+	CHECK(*n < ARRAY_SIZE(sent), "too many completions");
+	log[(*n)++] = *cqe;
+}
+
+static u32 on_local(const struct rove_send_wqe *wqe)
+{
+	return ROVE_WC_SUCCESS;
+}
+
+/* It waits for ever for an acknowledgement, unless a case has it otherwise. */
+static void start(u8 service)
+{
+	sim_end_round();
+	sc = *sim.sc;
+	sim.sc = &sc;
+	sc.paging = 0;
+	sc.eagain = 0;
+	q = user_still_pair(service, 128, 128, MTU);
+	rove_tqp_start_responder(&q->t, EPSN);
+	rove_tqp_start_requester(&q->t, PSN);
+	q->t.timeout = 0;
+	q->on_cqe = on_cqe;
+	q->on_packet = on_packet;
+	q->on_local = on_local;
+	q->gro = false;
+	sends = 0;
+	recvs = 0;
+	wired = 0;
+	memset(sent, 0, sizeof(sent));
+	memset(got, 0, sizeof(got));
+	memset(&stats, 0, sizeof(stats));
+}
+
+static void window(u32 n)
+{
+	q->t.req.window = n;
+	q->t.req.cwnd = n;
+}
+
+static void run(void)
+{
+	sim_run_until(NULL, 100 * NS_PER_S);
+}
+
+static struct rove_send_wqe *post(u8 op, u32 len, u8 flags)
+{
+	struct rove_send_wqe *wqe = env_sq_slot(q);
+
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = q->sq_prod++;
+	wqe->opcode = op;
+	wqe->flags = flags;
+	wqe->num_sge = !!len;
+	if (len)
+		wqe->sge[0] = (struct rove_sge) {
+			q->mr_local->va, len, q->mr_local->key
+		};
+	wqe->remote_addr = 8;
+	wqe->rkey = 1;
+	return wqe;
+}
+
+static void post_recv(u32 len)
+{
+	struct rove_recv_wqe *wqe = env_rq_slot(q);
+
+	wqe->wr_id = q->rq_prod++;
+	wqe->num_sge = !!len;
+	if (len)
+		wqe->sge[0] = (struct rove_sge) {
+			q->mr_recv->va, len, q->mr_recv->key
+		};
+}
+
+static void go(void)
+{
+	tqp_send(q);
+	run();
+}
+
+/* A response: its AETH, and payload. */
+static void answer(u8 opcode, u32 psn, u8 syndrome, u32 msn, u32 payload)
+{
+	u32 n = rove_opcodes[opcode].hdr_len;
+	u8 bth[600] = { opcode, 0x40 | (-payload & 3) << 4, 0xff, 0xff };
+
+	put(bth + 5, q->t.qpn, 3);
+	put(bth + 9, psn, 3);
+	if (rove_opcodes[opcode].flags & ROVE_OPF_AETH)
+		put(bth + 12, (u32)syndrome << 24 | msn, 4);
+	memset(bth + n, 0x77, payload);
+	net_inject(q->peer, bth, n + ((payload + 3) & ~3) + ROVE_ICRC_LEN);
+	run();
+}
+
+static void ack(u32 psn, u32 msn)
+{
+	answer(ROVE_OP_ACKNOWLEDGE, psn, ACK_PLAIN, msn, 0);
+}
+
+/* A request, not yet looked at; @len: what its RETH says. */
+static void request(u8 opcode, u32 psn, bool ask, u32 len, u32 payload)
+{
+	u32 flags = rove_opcodes[opcode].flags, n = 12;
+	u8 bth[600] = { opcode, 0x40 | (-payload & 3) << 4, 0xff, 0xff };
+
+	put(bth + 5, q->t.qpn, 3);
+	bth[8] = ask << 7;
+	put(bth + 9, psn, 3);
+	if (flags & ROVE_OPF_XRCETH) {
+		put(bth + n, SIM_SRQN, 4);
+		n += 4;
+	}
+	if (flags & (ROVE_OPF_RETH | ROVE_OPF_ATOMICETH)) {
+		put(bth + n, (q->peer->mr_target->va + 7) & ~7ULL, 8);
+		put(bth + n + 8, q->peer->mr_target->key, 4);
+		if (flags & ROVE_OPF_RETH)
+			put(bth + n + 12, len, 4);
+	}
+	n = rove_opcodes[opcode].hdr_len;
+	memset(bth + n, 0x77, payload);
+	net_inject(q->peer, bth, n + ((payload + 3) & ~3) + ROVE_ICRC_LEN);
+}
+
+static bool untouched(void)
+{
+	return !memcmp(q->peer->tmem, q->peer->tshadow, q->peer->tsize);
+}
+
+/* ---- requester ---- */
+
+/*
+ * While more follows, each fourth part of the window is asked for, and after 64 packets
+ * what a program waits for.
+ */
+static void asks(void)
+{
+	static const u8 op[] = { ROVE_WR_RDMA_WRITE, ROVE_WR_SEND };
+	struct mr *mr;
+	u32 i, k;
+
+	start(ROVE_SVC_RC);
+	window(320);
+	mr = mr_add(q, 0, q->send_mem.mem, 65536, 0);
+	post(ROVE_WR_RDMA_WRITE, 65536, SIGNALED)->sge[0] =
+		(struct rove_sge) { 0, 65536, mr->key };
+	go();
+	CHECK(wired == 256, "%u packets", wired);
+	for (i = 0; i < wired; i++)
+		CHECK(wire[i].ask == (i == 127 || i == 255), "packet %u: %d", i,
+		      wire[i].ask);
+
+	for (k = 0; k < ARRAY_SIZE(op); k++) {
+		start(ROVE_SVC_RC);
+		window(1024);
+		for (i = 0; i < 128; i++)
+			post(op[k], 8, i == 63 ? 0 : SIGNALED);
+		go();
+		CHECK(wired == 128, "%u packets", wired);
+		for (i = 0; i < wired; i++)
+			CHECK(wire[i].ask == (i == 64 || i == 127),
+			      "operation %u, message %u: %d", op[k], i, wire[i].ask);
+	}
+}
+
+/* SENDs and the credits that are told of. */
+static void credits(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	CHECK(wired == 2, "%u packets", wired);
+	for (i = 0; i < 6; i++)
+		post(ROVE_WR_SEND, 8, SIGNALED);
+	/* Two messages and credits for three: up to the fifth. */
+	answer(ROVE_OP_ACKNOWLEDGE, PSN + 1, 3, 2, 0);
+	CHECK(wired == 5 && !wire[3].ask && wire[4].ask, "%u packets, asks %d", wired,
+	      wire[4].ask);
+	/* The same ACK again, and one more. */
+	answer(ROVE_OP_ACKNOWLEDGE, PSN + 1, 4, 2, 0);
+	CHECK(wired == 6 && sends == 2, "unsolicited credits: %u packets", wired);
+	/* A WRITE needs none. */
+	answer(ROVE_OP_ACKNOWLEDGE, PSN + 5, ACK_PLAIN, 6, 0);
+	CHECK(wired == 8, "credits not counted: %u packets", wired);
+	COUNTED(RX_UNEXPECTED, 0);
+}
+
+/* What is complete, and nothing more to do: nobody is woken. */
+static void nothing_follows(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	for (i = 0; i < 20; i++) {
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		tqp_send(q);
+		stats.events = 0;
+		ack(PSN + i, i + 1);
+		CHECK(sends == i + 1 && stats.events == 1, "%u completions, %llu events",
+		      sends, stats.events);
+	}
+}
+
+/* An answer shows that an earlier READ's or atomic's was lost: at once, and once. */
+static void implied_nak(void)
+{
+	static const struct {
+		u8 opcode;
+		u8 syndrome;
+		u32 psn;
+	} t[] = {
+		{ ROVE_OP_ACKNOWLEDGE, ACK_PLAIN, PSN + 1 },
+		{ ROVE_OP_ACKNOWLEDGE, ACK_PLAIN, PSN },
+		{ ROVE_OP_ACKNOWLEDGE, ROVE_AETH_RNR_NAK | 1, PSN + 1 },
+		{ ROVE_OP_ACKNOWLEDGE, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ, PSN + 1 },
+		{ ROVE_OP_ACKNOWLEDGE, ROVE_AETH_NAK | ROVE_NAK_REM_OP, PSN + 2 },
+		{ ROVE_OP_READ_RESP_ONLY, ACK_PLAIN, PSN + 2 },
+		{ ROVE_OP_ATOMIC_ACK, ACK_PLAIN, PSN + 2 },
+	};
+	static const u8 first[] = { ROVE_WR_RDMA_READ, ROVE_WR_ATOMIC_FETCH_AND_ADD,
+				    ROVE_WR_ATOMIC_WRITE };
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		for (k = 0; k < ARRAY_SIZE(first); k++) {
+			start(ROVE_SVC_RC);
+			post(first[k], 8, SIGNALED);
+			post(ROVE_WR_SEND, 8, SIGNALED);
+			post(t[i].opcode == ROVE_OP_ATOMIC_ACK ?
+			     ROVE_WR_ATOMIC_FETCH_AND_ADD : ROVE_WR_RDMA_READ, 8, SIGNALED);
+			go();
+			CHECK(wired == 3, "%u packets", wired);
+			answer(t[i].opcode, t[i].psn, t[i].syndrome, 1, 8 *
+			       (t[i].opcode == ROVE_OP_READ_RESP_ONLY));
+			CHECK(wired == 6 && wire[3].psn == PSN && !sends,
+			      "case %u: %u packets", i, wired);
+			answer(t[i].opcode, t[i].psn, t[i].syndrome, 1, 8 *
+			       (t[i].opcode == ROVE_OP_READ_RESP_ONLY));
+			CHECK(wired == 6, "case %u: twice", i);
+			COUNTED(IMPLIED_NAK, 1);
+			CHECK(q->t.req.cwnd == 32, "cwnd %u", q->t.req.cwnd);
+		}
+	}
+}
+
+/* Answers of another sort than the request's change nothing. */
+static void wrong_sort(void)
+{
+	static const u8 op[] = { ROVE_WR_SEND, ROVE_WR_RDMA_WRITE, ROVE_WR_RDMA_READ,
+		ROVE_WR_ATOMIC_CMP_AND_SWP, ROVE_WR_ATOMIC_FETCH_AND_ADD,
+		ROVE_WR_ATOMIC_WRITE };
+	u32 i, atomic;
+
+	for (i = 0; i < ARRAY_SIZE(op); i++) {
+		for (atomic = 0; atomic < 2; atomic++) {
+			if (op[i] == ROVE_WR_RDMA_READ || op[i] == ROVE_WR_ATOMIC_WRITE ?
+			    !atomic : atomic && is_atomic(op[i]))
+				continue;
+			start(ROVE_SVC_RC);
+			memset(q->send_mem.mem, UNTOUCHED, 8);
+			post(op[i], 8, SIGNALED);
+			go();
+			answer(atomic ? ROVE_OP_ATOMIC_ACK : ROVE_OP_READ_RESP_ONLY, PSN,
+			       ACK_PLAIN, 1, atomic ? 0 : 8);
+			CHECK(!sends && wired == 1 && q->t.state == ROVE_TQP_RTS &&
+			      q->send_mem.mem[0] == UNTOUCHED,
+			      "operation %u: %u completions, state %d", op[i], sends,
+			      q->t.state);
+			COUNTED(RX_UNEXPECTED, 1);
+		}
+	}
+}
+
+/* The last packet of a READ that does not say so, and the lengths (hazard 37). */
+static void bad_responses(void)
+{
+	static const struct {
+		u8 op;
+		u32 len;
+		u8 opcode;
+		u32 payload;
+		bool good;
+	} t[] = {
+		{ ROVE_WR_RDMA_READ, 100, ROVE_OP_READ_RESP_ONLY, 100, true },
+		{ ROVE_WR_RDMA_READ, 100, ROVE_OP_READ_RESP_LAST, 100, true },
+		{ ROVE_WR_RDMA_READ, 100, ROVE_OP_READ_RESP_FIRST, 100, false },
+		{ ROVE_WR_RDMA_READ, 100, ROVE_OP_READ_RESP_MIDDLE, 100, false },
+		{ ROVE_WR_RDMA_READ, 100, ROVE_OP_READ_RESP_ONLY, 99, false },
+		{ ROVE_WR_RDMA_READ, 100, ROVE_OP_READ_RESP_ONLY, 101, false },
+		{ ROVE_WR_RDMA_READ, 0, ROVE_OP_READ_RESP_ONLY, 0, true },
+		{ ROVE_WR_RDMA_READ, 0, ROVE_OP_READ_RESP_ONLY, 1, false },
+		{ ROVE_WR_ATOMIC_WRITE, 8, ROVE_OP_READ_RESP_ONLY, 0, true },
+		{ ROVE_WR_ATOMIC_WRITE, 8, ROVE_OP_READ_RESP_ONLY, 8, false },
+		{ ROVE_WR_RDMA_READ, 600, ROVE_OP_READ_RESP_FIRST, 255, false },
+		{ ROVE_WR_RDMA_READ, 600, ROVE_OP_READ_RESP_FIRST, 257, false },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		start(ROVE_SVC_RC);
+		post(t[i].op, t[i].len, SIGNALED);
+		go();
+		answer(t[i].opcode, PSN, ACK_PLAIN, 1, t[i].payload);
+		CHECK(sends == 1 && sent[0].status == (t[i].good ? ROVE_WC_SUCCESS :
+						       ROVE_WC_BAD_RESP_ERR),
+		      "row %u: %u completions, status %u", i, sends, sent[0].status);
+	}
+}
+
+/* What an answer may say, and what it may not. */
+static void syndromes(void)
+{
+	static const u8 fatal[] = { 0, ROVE_WC_REM_INV_REQ_ERR,
+				    ROVE_WC_REM_ACCESS_ERR, ROVE_WC_REM_OP_ERR };
+	u32 s;
+
+	for (s = 0; s < 256; s++) {
+		u32 kind = s & ROVE_AETH_KIND, code = s & ROVE_AETH_VALUE;
+		bool known = kind == ROVE_AETH_ACK || kind == ROVE_AETH_RNR_NAK ||
+			     (kind == ROVE_AETH_NAK && code < 4);
+
+		start(ROVE_SVC_RC);
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		go();
+		answer(ROVE_OP_ACKNOWLEDGE, PSN, s, 1, 0);
+		COUNTED(RX_UNEXPECTED, !known);
+		COUNTED(RNR_NAK_RX, kind == ROVE_AETH_RNR_NAK);
+		COUNTED(SEQ_NAK_RX, s == ROVE_AETH_NAK);
+		COUNTED(NAK_RX, known && s > ROVE_AETH_NAK);
+		COUNTED(TIMEOUT, 0);
+		if (known && s > ROVE_AETH_NAK)
+			CHECK(sends == 1 && sent[0].status == fatal[code] &&
+			      q->t.state == ROVE_TQP_ERR, "NAK %u: status %u", code,
+			      sent[0].status);
+		else
+			CHECK(sends == (kind == ROVE_AETH_ACK) && !sent[0].status &&
+			      q->t.state == ROVE_TQP_RTS, "syndrome %x: %u completions",
+			      s, sends);
+		CHECK(wired == 1 + (s == ROVE_AETH_NAK || kind == ROVE_AETH_RNR_NAK),
+		      "syndrome %x: %u packets", s, wired);
+	}
+}
+
+/* Numbers that were never sent, or are long done. */
+static void old_news(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	for (i = 0; i < 4; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	ack(PSN + 1, 2);
+	ack(PSN + 4, 4);
+	ack(PSN, 1);
+	ack(PSN - 1, 1);
+	CHECK(sends == 2 && wired == 4, "%u completions, %u packets", sends, wired);
+	COUNTED(RX_UNEXPECTED, 3);
+	ack(PSN + 3, 4);
+	CHECK(sends == 4, "%u completions", sends);
+}
+
+/* Twice the timeout, thrice when that has brought nothing; a millisecond at least. */
+static void timeouts(void)
+{
+	u64 t = 4096ULL << 10, wait;
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	q->t.timeout = 10;
+	q->t.retry_cnt = 3;
+	q->t.req.retries = 3;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(wired == 4 && sends == 1 && sent[0].status == ROVE_WC_RETRY_EXC_ERR,
+	      "%u packets, status %u", wired, sent[0].status);
+	for (i = 1; i < wired; i++) {
+		wait = wire[i].at - wire[i - 1].at;
+		CHECK(wait >= (i == 1 ? 2 : 3) * t && wait < (i == 1 ? 2 : 3) * t + 25000,
+		      "retry %u after %llu ns of %llu", i, wait, t);
+	}
+	start(ROVE_SVC_RC);
+	q->t.timeout = 1;
+	q->t.retry_cnt = 1;
+	q->t.req.retries = 1;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	wait = wire[1].at - wire[0].at;
+	CHECK(wired == 2 && wait >= NS_PER_MS && wait < NS_PER_MS + 25000,
+	      "a short timeout takes %llu ns", wait);
+}
+
+/* How much may be under way: half of it after a loss, never too little, then more. */
+static void congestion(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	for (i = 0; i < 60; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(q->t.req.cwnd == 64 && wired == 60, "cwnd %u", q->t.req.cwnd);
+	answer(ROVE_OP_ACKNOWLEDGE, PSN + 1, ROVE_AETH_NAK, 1, 0);
+	CHECK(q->t.req.cwnd == 32 && wired == 60 + 32, "cwnd %u, %u packets",
+	      q->t.req.cwnd, wired);
+	ack(PSN + 10, 11);
+	CHECK(q->t.req.cwnd == 42 && wired == 60 + 52, "cwnd %u, %u packets",
+	      q->t.req.cwnd, wired);
+	for (i = 0; i < 4; i++)
+		answer(ROVE_OP_ACKNOWLEDGE, PSN + 11, ROVE_AETH_NAK, 11, 0);
+	CHECK(q->t.req.cwnd == 16, "cwnd %u", q->t.req.cwnd);
+	ack(PSN + 59, 60);
+	CHECK(q->t.req.cwnd == 64 && sends == 60, "cwnd %u", q->t.req.cwnd);
+
+	start(ROVE_SVC_RC);
+	window(8);
+	for (i = 0; i < 8; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_NAK, 0, 0);
+	CHECK(q->t.req.cwnd == 8, "cwnd %u of 8", q->t.req.cwnd);
+}
+
+/* The wait over, one message alone asks whether there is a receive now. */
+static void rnr_probe(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	for (i = 0; i < 4; i++)
+		post(ROVE_WR_SEND, 600, i == 3 ? SIGNALED : 0);
+	go();
+	CHECK(wired == 12, "%u packets", wired);
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
+	CHECK(wired == 15 && wire[12].psn == PSN && wire[14].ask && !wire[13].ask,
+	      "%u packets", wired);
+	CHECK(wire[12].at - wire[11].at >= rove_rnr_delay(10), "too early");
+	ack(PSN + 2, 1);
+	CHECK(wired == 24 && wire[15].psn == PSN + 3, "%u packets", wired);
+	ack(PSN + 11, 4);
+	CHECK(sends == 1 && !sent[0].status, "%u completions", sends);
+}
+
+/* Its memory on its way, an answer is asked for once more, which costs no retry. */
+static void waits_for_pages(void)
+{
+	static const u8 op[] = { ROVE_WR_RDMA_READ, ROVE_WR_ATOMIC_FETCH_AND_ADD };
+	u32 i, k;
+
+	for (i = 0; i < 2; i++) {
+		u8 opcode = i ? ROVE_OP_ATOMIC_ACK : ROVE_OP_READ_RESP_ONLY;
+
+		start(ROVE_SVC_RC);
+		sc.paging = 1000000;
+		post(op[i], 8, SIGNALED);
+		tqp_send(q);
+		for (k = 1; k <= 3; k++) {
+			u64 t = sim.now;
+
+			answer(opcode, PSN, ACK_PLAIN, 1, i ? 0 : 8);
+			CHECK(wired == k + 1 && !sends, "%u packets", wired);
+			CHECK(wire[k].at - t >= 200000 && wire[k].at - t < 230000,
+			      "asks again after %llu ns", wire[k].at - t);
+			COUNTED(PAGE_WAIT, k);
+		}
+		COUNTED(TIMEOUT, 0);
+		CHECK(q->t.req.retries == q->t.retry_cnt, "costs a retry");
+		sc.paging = 0;
+		answer(opcode, PSN, ACK_PLAIN, 1, i ? 0 : 8);
+		CHECK(sends == 1 && !sent[0].status, "status %u", sent[0].status);
+		/* And memory that is not there at all. */
+		start(ROVE_SVC_RC);
+		post(op[i], 8, SIGNALED)->sge[0].lkey = q->mr_ro->key;
+		go();
+		answer(opcode, PSN, ACK_PLAIN, 1, i ? 0 : 8);
+		CHECK(sends == 1 && sent[0].status == ROVE_WC_LOC_PROT_ERR, "status %u",
+		      sent[0].status);
+	}
+}
+
+/* In SQD the right to READ may be taken away from one that waits for its turn. */
+static void rights_taken_away(void)
+{
+	start(ROVE_SVC_RC);
+	q->t.max_rd_atomic = 1;
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(wired == 1 && rove_tqp_waits(&q->t), "%u packets", wired);
+	q->draining = true;
+	rove_tqp_drain(&q->t);
+	q->t.max_rd_atomic = 0;
+	tqp_send(q);
+	CHECK(!sends, "fails before its turn");
+	answer(ROVE_OP_READ_RESP_ONLY, PSN, ACK_PLAIN, 1, 8);
+	CHECK(sends == 3 && !sent[0].status && sent[1].status == ROVE_WC_LOC_QP_OP_ERR &&
+	      sent[2].status == ROVE_WC_WR_FLUSH_ERR, "%u completions, status %u", sends,
+	      sent[1].status);
+	CHECK(wired == 1 && q->t.state == ROVE_TQP_ERR, "%u packets", wired);
+}
+
+/* Local work completes as what it is. */
+static void local_work(void)
+{
+	static const u32 op[][2] = {
+		{ ROVE_WR_BIND_MW, ROVE_WC_BIND_MW },
+		{ ROVE_WR_REG_MR, ROVE_WC_REG_MR },
+		{ ROVE_WR_LOCAL_INV, ROVE_WC_LOCAL_INV },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(op); i++) {
+		start(ROVE_SVC_RC);
+		post(op[i][0], 0, SIGNALED)->invalidate_rkey = q->mr_alias->key;
+		go();
+		CHECK(sends == 1 && !sent[0].status && sent[0].opcode == op[i][1] &&
+		      !sent[0].byte_len, "operation %u: status %u, opcode %u", op[i][0],
+		      sent[0].status, sent[0].opcode);
+	}
+}
+
+/* ---- states ---- */
+
+/* Where nothing is to be received nothing is. */
+static void states(void)
+{
+	static const u8 state[] = { ROVE_TQP_RESET, ROVE_TQP_INIT, ROVE_TQP_RTR,
+				    ROVE_TQP_RTS, ROVE_TQP_SQD, ROVE_TQP_ERR };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(state); i++) {
+		bool responds = i >= 2 && i <= 4, requests = i == 3 || i == 4;
+
+		start(ROVE_SVC_RC);
+		post_recv(8);
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		go();
+		q->t.state = state[i];
+		q->draining = state[i] == ROVE_TQP_SQD;
+		request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+		run();
+		CHECK(untouched() == !responds && wired == 1 + responds,
+		      "WRITE in state %u: %u packets", state[i], wired);
+		COUNTED(RX_BAD_STATE, !responds);
+		COUNTED(RDMA_WRITE_RX, responds);
+		request(ROVE_OP_SEND_ONLY, EPSN + 1, true, 8, 8);
+		run();
+		CHECK(recvs == responds, "SEND in state %u", state[i]);
+		COUNTED(RX_BAD_STATE, 2 * !responds);
+		ack(PSN, 1);
+		CHECK(sends == requests, "ACK in state %u", state[i]);
+		COUNTED(RX_BAD_STATE, 2 * !responds + !requests);
+		q->t.state = ROVE_TQP_RTS;
+	}
+}
+
+/* Who receives XRC requests gets no answers, and who sends them no requests. */
+static void xrc_sides(void)
+{
+	start(ROVE_SVC_XRC);
+	q->t.target = true;
+	q->t.srq = true;
+	answer(ROVE_SVC_XRC | ROVE_OP_ACKNOWLEDGE, PSN, ACK_PLAIN, 1, 0);
+	COUNTED(RX_BAD_SERVICE, 1);
+	request(ROVE_SVC_XRC | ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(!untouched() && wired == 1, "%u packets", wired);
+	start(ROVE_SVC_XRC);
+	request(ROVE_SVC_XRC | ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(untouched() && !wired, "%u packets", wired);
+	COUNTED(RX_BAD_SERVICE, 1);
+	COUNTED(RX_BAD_STATE, 0);
+}
+
+/* ---- responder ---- */
+
+/* Who does not ask is not answered; a batch is, once. */
+static void acks_wanted(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	for (i = 0; i < 10; i++)
+		request(ROVE_OP_WRITE_ONLY, EPSN + i, false, 8, 8);
+	run();
+	CHECK(!wired && !untouched(), "%u packets", wired);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 10, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].psn == EPSN + 10 && wire[0].msn == 11 &&
+	      wire[0].syndrome == ACK_PLAIN, "%u packets", wired);
+	/* One that came before, asking or not: the newest again. */
+	request(ROVE_OP_WRITE_ONLY, EPSN + 3, false, 8, 8);
+	run();
+	CHECK(wired == 2 && wire[1].psn == EPSN + 10 && wire[1].msn == 11, "%u packets",
+	      wired);
+	COUNTED(DUP_REQUEST, 1);
+	COUNTED(ACK_TX, 2);
+}
+
+/* A gap is told of once, until what is missing has come. */
+static void gaps(void)
+{
+	start(ROVE_SVC_RC);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 1, true, 8, 8);
+	run();
+	request(ROVE_OP_WRITE_ONLY, EPSN + 2, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].syndrome == ROVE_AETH_NAK && wire[0].psn == EPSN &&
+	      untouched(), "%u packets", wired);
+	COUNTED(OUT_OF_SEQ, 2);
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(wired == 2 && wire[1].syndrome == ACK_PLAIN && wire[1].psn == EPSN,
+	      "%u packets", wired);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 2, true, 8, 8);
+	run();
+	CHECK(wired == 3 && wire[2].syndrome == ROVE_AETH_NAK &&
+	      wire[2].psn == EPSN + 1 && wire[2].msn == 1, "%u packets", wired);
+	COUNTED(SEQ_NAK_TX, 2);
+}
+
+static u32 awaited;
+
+static bool all_in(void)
+{
+	return stats.counter[ROVE_CNT_RDMA_READ_RX] + stats.counter[ROVE_CNT_DUP_REQUEST] ==
+	       awaited;
+}
+
+/* UC tells nobody of a gap, and counts it; the message that has it is dropped. */
+static void uc_gaps(void)
+{
+	start(ROVE_SVC_UC);
+	post_recv(4 * MTU);
+	request(ROVE_SVC_UC | ROVE_OP_WRITE_ONLY, EPSN, false, 8, 8);
+	request(ROVE_SVC_UC | ROVE_OP_WRITE_ONLY, EPSN + 1, false, 8, 8);
+	run();
+	COUNTED(OUT_OF_SEQ, 0);
+	request(ROVE_SVC_UC | ROVE_OP_SEND_ONLY, EPSN + 3, false, 0, 8);
+	run();
+	COUNTED(OUT_OF_SEQ, 1);
+	COUNTED(UC_RX_DROPPED, 0);
+	CHECK(recvs == 1, "%u receives", recvs);
+	post_recv(4 * MTU);
+	request(ROVE_SVC_UC | ROVE_OP_SEND_FIRST, EPSN + 4, false, 0, MTU);
+	request(ROVE_SVC_UC | ROVE_OP_SEND_LAST, EPSN + 6, false, 0, 8);
+	run();
+	COUNTED(OUT_OF_SEQ, 2);
+	COUNTED(UC_RX_DROPPED, 1);
+	CHECK(recvs == 1 && !wired, "%u receives", recvs);
+}
+
+static bool three_dropped(void)
+{
+	return stats.counter[ROVE_CNT_RX_BAD_STATE] == 3;
+}
+
+/* READs that wait for their answer, one of them asked for again: each is answered once. */
+static void pending_replies(void)
+{
+	u32 again, i;
+
+	for (again = 0; again < 4; again++) {
+		start(ROVE_SVC_RC);
+		sc.eagain = 1000000;
+		for (i = 0; i < 4; i++)
+			request(ROVE_OP_READ_REQUEST, EPSN + 2 * i, true, 2 * MTU, 0);
+		request(ROVE_OP_READ_REQUEST, EPSN + 2 * again, true, 2 * MTU, 0);
+		/* The second half of it alone. */
+		request(ROVE_OP_READ_REQUEST, EPSN + 2 * again + 1, true, MTU, 0);
+		awaited = 6;
+		sim_run_until(all_in, NS_PER_S);
+		sc.eagain = 0;
+		run();
+		CHECK(wired == 8, "%u answers to 8 packets' READs", wired);
+		for (i = 0; i < wired; i++)
+			CHECK(wire[i].psn == EPSN + i && wire[i].opcode == (i & 1 ?
+			      ROVE_OP_READ_RESP_LAST : ROVE_OP_READ_RESP_FIRST) &&
+			      wire[i].msn == i / 2 + 1,
+			      "answer %u: psn %x", i, wire[i].psn);
+	}
+}
+
+/* The right word for what is wrong: too long is invalid, beyond the region no access. */
+static void refusals(void)
+{
+	static const struct {
+		u8 opcode;
+		u32 len;
+		u32 payload;
+		u8 nak;
+	} t[] = {
+		{ ROVE_OP_READ_REQUEST, 0x80000000, 0, ROVE_NAK_REM_ACCESS },
+		{ ROVE_OP_READ_REQUEST, 0x80000001, 0, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_WRITE_FIRST, 0x80000000, MTU, ROVE_NAK_REM_ACCESS },
+		{ ROVE_OP_WRITE_FIRST, 0x80000001, MTU, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_WRITE_ONLY, MTU + 1, MTU + 1, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_WRITE_FIRST, 2 * MTU, MTU - 1, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_WRITE_FIRST, MTU, MTU, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_ATOMIC_WRITE, 8, 4, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_ATOMIC_WRITE, 4, 8, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_ATOMIC_WRITE, 4, 4, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_ATOMIC_WRITE, 16, 16, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_SEND_ONLY, 0, MTU + 1, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_SEND_ONLY, 0, 101, ROVE_NAK_INV_REQ },
+		{ ROVE_OP_SEND_MIDDLE, 0, MTU, ROVE_NAK_INV_REQ },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		start(ROVE_SVC_RC);
+		post_recv(100);
+		request(t[i].opcode, EPSN, true, t[i].len, t[i].payload);
+		run();
+		CHECK(wired == 1 && wire[0].psn == EPSN && wire[0].msn == 0 &&
+		      wire[0].syndrome == (ROVE_AETH_NAK | t[i].nak),
+		      "row %u: %u packets, syndrome %x", i, wired, wire[0].syndrome);
+		CHECK(untouched() && q->t.state == ROVE_TQP_ERR &&
+		      q->event[t[i].nak == ROVE_NAK_INV_REQ ? ROVE_EVENT_QP_REQ_ERR :
+			       ROVE_EVENT_QP_ACCESS_ERR] == 1, "row %u: state %d", i,
+		      q->t.state);
+		COUNTED(NAK_TX, 1);
+		COUNTED(RNR_NAK_TX, 0);
+	}
+	/* A message whose last packet is empty. */
+	start(ROVE_SVC_RC);
+	post_recv(2 * MTU);
+	request(ROVE_OP_SEND_FIRST, EPSN, false, 0, MTU);
+	request(ROVE_OP_SEND_LAST, EPSN + 1, false, 0, 0);
+	run();
+	CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_INV_REQ) &&
+	      recvs == 1 && got[0].status == ROVE_WC_REM_INV_REQ_ERR, "%u packets", wired);
+}
+
+/* The NAK that ends it still to be sent: nothing is received any more. */
+static void last_words(void)
+{
+	static const u32 event[] = { ROVE_EVENT_QP_FATAL, ROVE_EVENT_QP_REQ_ERR,
+				     ROVE_EVENT_QP_ACCESS_ERR };
+	static const u8 nak[] = { ROVE_NAK_REM_OP, ROVE_NAK_INV_REQ, ROVE_NAK_REM_ACCESS };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(event); i++) {
+		start(ROVE_SVC_RC);
+		sc.eagain = 1000000;
+		q->rq_broken = !i;
+		q->t.access = i == 2 ? 0 : q->t.access;
+		request(i == 2 ? ROVE_OP_WRITE_ONLY : ROVE_OP_SEND_ONLY, EPSN, true, 8,
+			i == 1 ? MTU + 4 : 8);
+		request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+		request(ROVE_OP_WRITE_ONLY, EPSN + 1, true, 8, 8);
+		request(ROVE_OP_WRITE_ONLY, EPSN - 1, true, 8, 8);
+		sim_run_until(three_dropped, NS_PER_S);
+		q->t.access = -1;
+		sc.eagain = 0;
+		run();
+		CHECK(untouched() && wired == 1 && wire[0].psn == EPSN &&
+		      wire[0].syndrome == (ROVE_AETH_NAK | nak[i]) &&
+		      q->event[event[i]] == 1, "event %u: %u packets", event[i], wired);
+		COUNTED(RX_BAD_STATE, 3);
+		COUNTED(DUP_REQUEST, 0);
+	}
+}
+
+/* Messages of all kinds are counted in what answers them. */
+static void message_numbers(void)
+{
+	static const struct {
+		u8 opcode;
+		u32 len;
+		u32 payload;
+	} t[] = {
+		{ ROVE_OP_SEND_ONLY, 0, 8 }, { ROVE_OP_WRITE_ONLY, 8, 8 },
+		{ ROVE_OP_READ_REQUEST, 8, 0 }, { ROVE_OP_FETCH_ADD, 0, 0 },
+		{ ROVE_OP_COMPARE_SWAP, 0, 0 }, { ROVE_OP_ATOMIC_WRITE, 8, 8 },
+		{ ROVE_OP_SEND_ONLY_IMM, 0, 0 }, { ROVE_OP_WRITE_ONLY_IMM, 0, 0 },
+	};
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	for (i = 0; i < 40; i++) {
+		post_recv(8);
+		request(t[i % 8].opcode, EPSN + i, true, t[i % 8].len, t[i % 8].payload);
+		run();
+		CHECK(wired == i + 1 && wire[i].msn == i + 1 && wire[i].psn == EPSN + i,
+		      "opcode %x: message %u, %u packets", t[i % 8].opcode, wire[i].msn,
+		      wired);
+	}
+	COUNTED(SEND_RX, 10);
+	COUNTED(RDMA_WRITE_RX, 10);
+	COUNTED(RDMA_READ_RX, 5);
+	COUNTED(RDMA_ATOMIC_RX, 15);
+}
+
+/* Waits for memory grow, and are forgotten when a packet was taken. */
+static void page_naks(void)
+{
+	u32 i, k;
+
+	start(ROVE_SVC_RC);
+	for (k = 0; k < 3; k++) {
+		sc.paging = 1000000;
+		for (i = 0; i < 10; i++) {
+			request(ROVE_OP_WRITE_ONLY, EPSN + k, true, 8, 8);
+			run();
+			CHECK(wire[wired - 1].syndrome ==
+			      (ROVE_AETH_RNR_NAK | min(8 + 2 * i, 24U)),
+			      "wait %u: syndrome %x", i, wire[wired - 1].syndrome);
+		}
+		sc.paging = 0;
+		request(ROVE_OP_WRITE_ONLY, EPSN + k, true, 8, 8);
+		run();
+		CHECK(wire[wired - 1].syndrome == ACK_PLAIN && wired == 11 * (k + 1),
+		      "%u packets", wired);
+	}
+	COUNTED(PAGE_NAK_TX, 30);
+}
+
+/* ---- turns ---- */
+
+/* So much in a call: 120 packets of 512 bytes, and the next at the next call. */
+static void budgets(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	q->t.mtu = 512;
+	window(1024);
+	for (i = 0; i < 128; i++)
+		post(ROVE_WR_RDMA_WRITE, 512, SIGNALED);
+	tqp_send(q);
+	CHECK(wired == 120 && q->ack_owed, "%u WRITEs", wired);
+	run();
+	CHECK(wired == 128, "%u WRITEs", wired);
+
+	start(ROVE_SVC_UD);
+	q->t.mtu = 512;
+	for (i = 0; i < 128; i++)
+		post(ROVE_WR_SEND, 512, 0)->ah = 1;
+	tqp_send(q);
+	CHECK(wired == 120 && q->ack_owed, "%u datagrams", wired);
+	run();
+	CHECK(wired == 128, "%u datagrams", wired);
+
+	start(ROVE_SVC_RC);
+	q->t.mtu = 512;
+	rove_tqp_max_res(&q->t, ROVE_MAX_RD_ATOMIC);
+	sc.eagain = 1000000;
+	for (i = 0; i < ROVE_MAX_RD_ATOMIC; i++)
+		request(ROVE_OP_READ_REQUEST, EPSN + i, true, 512, 0);
+	awaited = ROVE_MAX_RD_ATOMIC;
+	sim_run_until(all_in, NS_PER_S);
+	sc.eagain = 0;
+	stats.pkts = 0;
+	tqp_send(q);
+	CHECK(wired == 120, "%u answers", wired);
+	run();
+	CHECK(wired == 128, "%u answers", wired);
+}
+
+int byhand_run(void)
+{
+	static void (*const cases[])(void) = {
+		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
+		syndromes, old_news, timeouts, congestion, rnr_probe, waits_for_pages,
+		rights_taken_away, local_work, states, xrc_sides, acks_wanted, gaps,
+		uc_gaps,
+		pending_replies, refusals, last_words, message_numbers, page_naks, budgets,
+	};
+	u32 i;
+
+	checks = 0;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		trace(NULL, "case %u", i);
+		cases[i]();
+	}
+	sim_end_round();
+	return checks;
+}
