@@ -31,6 +31,9 @@ topo_pair 1500 && links || bail "two links"
 t "the module loads" timeout 500 insmod "$ko" dev_a="$LA" dev_b="$LB" resident=1
 relay
 t "its QPs are in rdma res" eval 'rdma res show qp | grep -q rove_ktest'
+# One that has no memory of a program's, and none at all yet (hazard 60).
+looked_at() { rdma res show mr -dd | grep "dev $LB.*rove_ktest" && rdma statistic show mr; }
+t "its fast-registration MR in rdma res and rdma statistic" looked_at
 t "link delete under a kernel consumer" timeout 60 rdma link delete "$LA"
 relay
 t "ip link del under a kernel consumer" timeout 60 ip -n "$NSB" link del vb

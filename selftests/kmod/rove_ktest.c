@@ -21,6 +21,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/rw.h>
 
 #undef pr_fmt
 #define pr_fmt(fmt) "rove_ktest: " fmt
@@ -65,6 +66,7 @@ struct op {
  * @dev: its device
  * @pd: allocated with a global rkey
  * @mr: all memory, every right (atomics are not in the global rkey's)
+ * @idle: for fast registration, never registered, or NULL
  * @cq: of both queues
  * @srq: what it receives from, or NULL
  * @qp: the queue pair
@@ -83,6 +85,7 @@ struct end {
 	struct ib_device *dev;
 	struct ib_pd *pd;
 	struct ib_mr *mr;
+	struct ib_mr *idle;
 	struct ib_cq *cq;
 	struct ib_srq *srq;
 	struct ib_qp *qp;
@@ -232,6 +235,8 @@ static void end_close(struct end *e)
 		ib_destroy_srq(e->srq);
 	if (e->cq)
 		ib_free_cq(e->cq);
+	if (!IS_ERR_OR_NULL(e->idle))
+		ib_dereg_mr(e->idle);
 	if (e->mr)
 		e->dev->ops.dereg_mr(e->mr, NULL);
 	if (e->pd)
@@ -1007,7 +1012,10 @@ static bool destroy_unpolled(void)
 /* --- fast registration ---------------------------------------------------------- */
 
 #define FR_PAGES	16
-#define FR_BYTES	(FR_PAGES * PAGE_SIZE)
+#define FR_BYTES	(FR_PAGES * fr_page)
+
+/* Of the region, not of the machine; FR_BYTES fit in the buffers. */
+static u32 fr_page = PAGE_SIZE;
 
 /* A region over b->dst, its pages in reverse order; the first and last not whole. */
 struct fastreg {
@@ -1018,7 +1026,7 @@ struct fastreg {
 static u8 *fr_byte(u32 i)
 {
 	i += 100;
-	return b->dst + (FR_PAGES - 1 - i / PAGE_SIZE) * PAGE_SIZE + i % PAGE_SIZE;
+	return b->dst + (FR_PAGES - 1 - i / fr_page) * fr_page + i % fr_page;
 }
 
 #define FR_LEN		(FR_BYTES - 300)
@@ -1030,14 +1038,14 @@ static bool fr_map(struct fastreg *f)
 
 	sg_init_table(f->sg, FR_PAGES);
 	for (i = 0; i < FR_PAGES; i++)
-		sg_set_buf(&f->sg[i], b->dst + (FR_PAGES - 1 - i) * PAGE_SIZE,
-			   PAGE_SIZE);
+		sg_set_buf(&f->sg[i], b->dst + (FR_PAGES - 1 - i) * fr_page,
+			   fr_page);
 	f->sg[0].offset += 100;
 	f->sg[0].length -= 100;
 	f->sg[FR_PAGES - 1].length -= 200;
 	n = ib_dma_map_sg(b->dev, f->sg, FR_PAGES, DMA_BIDIRECTIONAL);
 	if (n == FR_PAGES)
-		n = ib_map_mr_sg(f->mr, f->sg, n, NULL, PAGE_SIZE);
+		n = ib_map_mr_sg(f->mr, f->sg, n, NULL, fr_page);
 	ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
 	if (n == FR_PAGES && f->mr->length == FR_LEN)
 		return true;
@@ -1423,6 +1431,28 @@ static bool fr_refused(struct fastreg *f)
 	return ib_post_send(b->qp, &reg.wr, NULL);
 }
 
+/*
+ * Pages of a size that is not the machine's: larger ones, and smaller ones, as those
+ * of 4 KiB are to a machine whose own have 64 (hazard 60).
+ */
+static bool fr_sizes(struct fastreg *f)
+{
+	static const u32 sizes[] = {
+		512, PAGE_SIZE / 2, PAGE_SIZE * 4, BUF_SIZE / FR_PAGES,
+	};
+	bool good = true;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes) && good; i++) {
+		fr_page = sizes[i];
+		good = fr_cycle(f);
+		if (!good)
+			pr_info("# pages of %u bytes\n", fr_page);
+	}
+	fr_page = PAGE_SIZE;
+	return good;
+}
+
 static void fastregs(struct ib_device *da, struct ib_device *db, bool ipv6)
 {
 	static const char *const name[] = {
@@ -1437,6 +1467,7 @@ static void fastregs(struct ib_device *da, struct ib_device *db, bool ipv6)
 	};
 	bool (*const tests[])(struct fastreg *f) = {
 		fr_cycle, fr_remote_inv, fr_chain, fr_local, fr_refused,
+		fr_sizes,
 	};
 	static const char *const test_name[] = {
 		"register, use, LOCAL_INV, again",
@@ -1444,6 +1475,7 @@ static void fastregs(struct ib_device *da, struct ib_device *db, bool ipv6)
 		"LOCAL_INV, REG_MR, SEND, fenced and unsignalled",
 		"a registration's local key",
 		"what ib_alloc_mr and REG_MR refuse",
+		"pages of 512 bytes to 32 KiB",
 	};
 	struct fastreg f;
 	int i;
@@ -1454,6 +1486,69 @@ static void fastregs(struct ib_device *da, struct ib_device *db, bool ipv6)
 	for (i = 0; i < FR_WRONG_MAX; i++)
 		point(fr_open(&f, ipv6, da, db) && fr_wrong(&f, i) & fr_close(&f),
 		      name[i]);
+}
+
+/* --- as storage targets do it ------------------------------------------------------ */
+
+#define LONG_SEG	300000
+#define SHORT_SEG	1001
+#define SHORT_SEGS	20
+#define RW_LEN		(LONG_SEG + SHORT_SEGS * SHORT_SEG)
+
+/*
+ * ib_core makes work requests of a scatter list, by what the device says of itself
+ * (hazard 61): a segment of more than 64 KiB stays one, and each request takes as
+ * many as a QP may have.
+ */
+static bool rw(enum dma_data_direction dir)
+{
+	static struct scatterlist sg[1 + SHORT_SEGS];
+	int i, n, sends = a->sends;
+	struct rdma_rw_ctx ctx;
+	bool good;
+	u8 *mine = dir == DMA_TO_DEVICE ? a->src : a->dst;
+	u8 *theirs = dir == DMA_TO_DEVICE ? b->dst : b->src;
+	u8 *flat;
+
+	flat = kvzalloc(BUF_SIZE, GFP_KERNEL);
+	if (!flat)
+		return false;
+	sg_init_table(sg, ARRAY_SIZE(sg));
+	sg_set_buf(&sg[0], mine, LONG_SEG);
+	for (i = 0; i < SHORT_SEGS; i++)
+		sg_set_buf(&sg[1 + i], mine + LONG_SEG + 2 * i * SHORT_SEG, SHORT_SEG);
+
+	fill(flat, RW_LEN, ++seed);
+	if (dir == DMA_TO_DEVICE) {
+		sg_copy_from_buffer(sg, ARRAY_SIZE(sg), flat, RW_LEN);
+		memset(theirs, GUARD, BUF_SIZE);
+	} else {
+		memcpy(theirs, flat, RW_LEN);
+		memset(mine, GUARD, BUF_SIZE);
+	}
+	a->send[0].seq = -1;
+	n = rdma_rw_ctx_init(&ctx, a->qp, 1, sg, ARRAY_SIZE(sg), 0, dma(b, theirs),
+			     b->pd->unsafe_global_rkey, dir);
+	good = ib_dma_max_seg_size(a->dev) >= BUF_SIZE &&
+	       n == DIV_ROUND_UP(ARRAY_SIZE(sg), MAX_SGE);
+	if (!good)
+		pr_info("# %d work requests, segments of up to %u bytes\n", n,
+			ib_dma_max_seg_size(a->dev));
+	if (n > 0) {
+		good &= !rdma_rw_ctx_post(&ctx, a->qp, 1, &a->send[0].cqe, NULL) &&
+			wait_done(&a->sends, sends + 1) &&
+			a->send[0].wc.status == IB_WC_SUCCESS;
+		rdma_rw_ctx_destroy(&ctx, a->qp, 1, sg, ARRAY_SIZE(sg), dir);
+	}
+	if (good && dir == DMA_TO_DEVICE) {
+		good = check(theirs, RW_LEN, seed);
+	} else if (good) {
+		memset(flat, GUARD, BUF_SIZE);
+		sg_copy_to_buffer(sg, ARRAY_SIZE(sg), flat, RW_LEN);
+		good = check(flat, RW_LEN, seed);
+	}
+	kvfree(flat);
+	return good;
 }
 
 /* --- shared receive queues ------------------------------------------------------- */
@@ -1549,6 +1644,8 @@ static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 	point(rdmas(IB_WR_RDMA_READ), "READ");
 	point(atomics(), "CMP_AND_SWP, FETCH_AND_ADD");
 	point(atomic_write(), "ATOMIC WRITE");
+	point(rw(DMA_TO_DEVICE), "rdma_rw: a scatter list with a long segment, WRITE");
+	point(rw(DMA_FROM_DEVICE), "rdma_rw: a scatter list with a long segment, READ");
 	point(list(DEPTH, false), "a list, completions in order");
 	point(list(DEPTH, true), "a list, the last one signalled");
 	point(refused(), "bad work requests are refused, those before them sent");
@@ -1643,7 +1740,9 @@ static bool reside(struct ib_device *da, struct ib_device *db)
 			      NULL) ||
 		    post_recv(a, &a->recv[i], a->dst, 3000, 1))
 			return false;
-	return true;
+	/* For those who look at regions and expect a program's memory in each. */
+	b->idle = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, FR_PAGES);
+	return !IS_ERR(b->idle);
 }
 
 static int __init ktest_init(void)
