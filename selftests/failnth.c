@@ -281,6 +281,8 @@ static void *do_post(void)
 	char *to = buf + 2 * MB;
 	int err;
 
+	/* After traffic the kernel looks at the ring for some time without being called. */
+	usleep(50000);
 	memset(buf, ++round, 40000);
 	memset(to, 0, 40000);
 	if (post_recv(&b, to, 40000, b_mr->lkey))
@@ -402,7 +404,7 @@ int main(int argc, char **argv)
 		{ "advise_mr", do_advise, NULL },
 		{ "post_send", do_post, NULL },
 		{ "modify_qp, RESET to RTS", do_modify, un_modify },
-		{ "rdma link add", do_link, un_link },
+		{ "rdma link add", do_link, un_link, ENOBUFS },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 	unsigned int i;
