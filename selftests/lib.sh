@@ -37,6 +37,7 @@ T_COUNT=0 T_FAILED=0
 NSA= NSB= NSM= LA= LB= FLAT=
 A4=10.77.0.1 B4=10.77.0.2 A6=fd77::1 B6=fd77::2
 WAIT=${WAIT:-20}
+slow=${ROVE_SLOW:-1}		# as many times longer may everything take (vm/run --slow)
 
 # --- TAP --------------------------------------------------------------------
 
@@ -69,12 +70,27 @@ bail() { not_ok "$1"; say "set-up failed, the rest of this test did not run"; do
 
 # wait_for SECONDS COMMAND...: until the command succeeds
 wait_for() {
-	local end=$((SECONDS + $1)); shift
+	local end=$((SECONDS + $1 * slow)); shift
 	until "$@" > /dev/null 2>&1; do
 		((SECONDS < end)) || { echo "waited in vain for: $*" >&2; return 1; }
 		read -rt 0.05 <> <(:) || :
 	done
 }
+
+# stretch COMMAND...: into $args; a timeout is longer on a slow kernel
+stretch() {
+	local i
+	args=("$@")
+	[[ $1 == timeout ]] || return 0
+	for ((i = 1; i < $#; i++)); do
+		if [[ ${args[i]} =~ ^[0-9]+$ && ${args[i - 1]} != -[ks] ]]; then
+			args[i]=$((args[i] * slow))
+			return
+		fi
+	done
+	return 0
+}
+((slow == 1)) || timeout() { local args; stretch timeout "$@"; command "${args[@]}"; }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
@@ -87,9 +103,15 @@ prefix_of() {	# NAMESPACE: what takes a command there
 	*) prefix=(ip netns exec "$1") ;;
 	esac
 }
-inns() { local prefix; prefix_of "$1"; shift; "${prefix[@]}" "$@"; }
+inns() {
+	local prefix args
+	prefix_of "$1"; shift
+	((${#prefix[@]})) || { "$@"; return; }
+	stretch "$@"
+	"${prefix[@]}" "${args[@]}"
+}
 # for the background: $! is the program itself
-spawn() { local prefix; prefix_of "$1"; shift; exec "${prefix[@]}" "$@"; }
+spawn() { local prefix args; prefix_of "$1"; shift; stretch "$@"; exec "${prefix[@]}" "${args[@]}"; }
 nA() { inns "$NSA" "$@"; }
 nB() { inns "$NSB" "$@"; }
 nM() { inns "$NSM" "$@"; }
