@@ -29,7 +29,13 @@ no_memory() { (($(mapped) <= at_first)); }
 unreclaimable() { sed -n 's/^SUnreclaim: *\([0-9]*\).*/\1/p' /proc/meminfo; }
 nothing_left() { wait_for 20 no_res && wait_for 20 no_memory; }
 # less than half a kilobyte for each object made
-small() { local now; now=$(unreclaimable); echo "$1 to $now KiB"; ((now - $1 < n * 7 / 2)); }
+small() {
+	local now
+	[[ -e $kmemleak ]] && { no_leaks; return; }
+	now=$(unreclaimable)
+	echo "$1 to $now KiB"
+	((now - $1 < n * 7 / 2))
+}
 
 at_first=$(mapped)		# those of QP 1
 life 200 loop "$n"
@@ -47,15 +53,19 @@ nA tc qdisc replace dev va root netem delay 3s && nB tc qdisc replace dev vb roo
 life 120 stuck 8
 netem_off
 # netem lets go of who sent a packet, a token bucket does not
-nA tc qdisc replace dev va root tbf rate 64kbit burst 4kb limit 4mb &&
-	nB tc qdisc replace dev vb root tbf rate 64kbit burst 4kb limit 4mb
-life 120 stuck 8
-t "nothing is left of the queue pairs" nothing_left
-t "link delete while packets are held" timeout 30 rdma link delete "$LA"
-t "the other, too" timeout 30 rdma link delete "$LB"
-LA= LB=
-rmmod rove & pid=$!
-t "rmmod waits for the packets" eval "! gone $pid"
-netem_off
-t "and ends when they are gone" wait_for 60 gone $pid
+if nA tc qdisc replace dev va root tbf rate 64kbit burst 4kb limit 4mb &&
+   nB tc qdisc replace dev vb root tbf rate 64kbit burst 4kb limit 4mb; then
+	life 120 stuck 8
+	t "nothing is left of the queue pairs" nothing_left
+	t "link delete while packets are held" timeout 30 rdma link delete "$LA"
+	t "the other, too" timeout 30 rdma link delete "$LB"
+	LA= LB=
+	rmmod rove & pid=$!
+	t "rmmod waits for the packets" eval "! gone $pid"
+	netem_off
+	t "and ends when they are gone" wait_for 60 gone $pid
+else
+	t "nothing is left of the queue pairs" nothing_left
+	skip "packets in a token bucket" "this kernel has none"
+fi
 done_testing
