@@ -205,8 +205,8 @@ int main(int argc, char **argv)
 		if (inet_pton(AF_INET, argv[1 + i], &addr[i].sin_addr) != 1)
 			die(argv[1 + i]);
 		sock[i] = open_socket(&addr[i]);
-		setsockopt(sock[i], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-		setsockopt(sock[i], SOL_SOCKET, SO_RCVBUF, &big, sizeof(big));
+		setsockopt(sock[i], SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big));
+		setsockopt(sock[i], SOL_SOCKET, SO_RCVBUFFORCE, &big, sizeof(big));
 	}
 	good = true; sizes(0); point("datagrams of many sizes");
 	good = true; sizes(1); point("and back");
