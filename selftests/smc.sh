@@ -54,7 +54,12 @@ iperf() {
 	wait_for 20 listening "" 7002 || return
 	(smc timeout 60 iperf3 -c $B4 -p 7002 -n 4M) && wait $pid
 }
-t "user-defined EID" /usr/bin/python3 "$here/smc_ueid.py" ROVE.TEST || done_testing
+setup() { /usr/bin/python3 "$here/smc_setup.py" "$@"; }
+t "user-defined EID" setup ueid ROVE.TEST || done_testing
+# newer kernels find out by themselves which link is whose
+if [[ $(uname -r) == 6.1.* ]]; then
+	t "smc_pnet: which link is whose" eval 'setup pnet NETA va "$LA" && setup pnet NETB vb "$LB"' || done_testing
+fi
 t "$size MiB there and back, over the wire" crossed $((size * 2)) echoed
 t "SMC's QPs" eval 'rdma res show qp | grep smc'
 t "iperf3" crossed 4 iperf

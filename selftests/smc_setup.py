@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What "smcd ueid add ID" of the smc-tools would do, which not every distribution
-has: a user-defined EID, of at most 32 characters.  SMC-R version 2 wants one.
+"""What the smc-tools would do, which not every distribution has.
 
-    smc_ueid.py ID
+    smc_setup.py ueid ID                  smcd ueid add ID: a user-defined EID, of at
+                                          most 32 characters.  SMC-R version 2 wants one.
+    smc_setup.py pnet NAME NETDEV LINK    smc_pnet -a NAME: which link serves which
+                                          netdev.  6.1 cannot find that out by itself.
 """
 import os
 import socket
@@ -14,6 +16,7 @@ NETLINK_GENERIC = 16
 NLMSG_ERROR, NLM_F_REQUEST, NLM_F_ACK = 2, 1, 4
 GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 16, 3, 1, 2
 SMC_NETLINK_ADD_UEID, SMC_NLA_EID_TABLE_ENTRY = 10, 1
+SMC_PNETID_ADD, SMC_PNETID_NAME, SMC_PNETID_ETHNAME, SMC_PNETID_IBNAME, SMC_PNETID_IBPORT = 2, 1, 2, 3, 4
 
 nl = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
 nl.bind((0, 0))
@@ -51,4 +54,15 @@ def family(name):
     sys.exit(f"no netlink family {name}")
 
 
-call(family("SMC_GEN_NETLINK"), SMC_NETLINK_ADD_UEID, text(SMC_NLA_EID_TABLE_ENTRY, sys.argv[1].ljust(32)))
+def main(what, name, netdev="", link=""):
+    if what == "ueid":
+        call(family("SMC_GEN_NETLINK"), SMC_NETLINK_ADD_UEID, text(SMC_NLA_EID_TABLE_ENTRY, name.ljust(32)))
+    elif what == "pnet":
+        call(family("SMC_PNETID"), SMC_PNETID_ADD,
+             text(SMC_PNETID_NAME, name) + text(SMC_PNETID_ETHNAME, netdev) +
+             text(SMC_PNETID_IBNAME, link) + attr(SMC_PNETID_IBPORT, b"\1"))
+    else:
+        sys.exit(__doc__)
+
+
+main(*sys.argv[1:])
