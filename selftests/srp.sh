@@ -1,7 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # SRP by rdma_cm: the kernel's target (LIO, ib_srpt) on one link, ib_srp on the
-# other, an ext4 on top.  With "srq" the target's receives come from a shared queue.
+# other, an ext4 on top.  Unless "core" is asked for, it logs out and in again
+# under way.  With "srq" the target's receives come from a shared queue: ib_srpt itself
+# warns when such a session ends, whatever the driver (srpt_cache_put() of a cache
+# that it has not made).
 # timeout: 400
 . "$(dirname "$0")/ulp.sh"
 
@@ -51,5 +54,12 @@ tpg=$lio/srpt/$wwn/$wwn
 make_disk || bail "a disk of memory"
 t "the target listens" target_up "$*" || done_testing
 disk_points || { ls -R /sys/class/srp_remote_ports/ /sys/class/infiniband_srp; done_testing; }
+again() { umount "$mnt" && disconnect && connect && mount "$(the_disk)" "$mnt" && check_files; }
+if [[ ! $core ]]; then
+	for i in {1..5}; do
+		t "log-out and log-in $i: the files are right" again || done_testing
+	done
+fi
 t "the end" eval 'umount "$mnt" && disconnect && target_down'
+t "no QP is left" wait_for 20 no_qps srp
 done_testing
