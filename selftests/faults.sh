@@ -6,7 +6,7 @@
 # about set-up there, so that only RDMA feels the fault.
 #
 #	faults.sh [core]	core: a few
-# timeout: 400
+# timeout: 700
 . "$(dirname "$0")/lib.sh"
 . "$here/flow.sh"
 
