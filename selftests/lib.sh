@@ -125,7 +125,8 @@ topo_del() {
 	[[ $LA ]] && rdma link delete "$LA" 2>/dev/null
 	[[ $LB ]] && on "$LB" rdma link delete "$LB" 2>/dev/null
 	# it keeps UDP port 4791 of the initial namespace for as long as it is loaded
-	[[ $DRIVER_A == rxe || $DRIVER_B == rxe ]] && modprobe -q -r rdma_rxe
+	[[ $DRIVER_A == rxe ]] && modprobe -q -r rdma_rxe
+	[[ $DRIVER_B == rxe ]] && on "$LB" modprobe -q -r rdma_rxe
 	[[ $ROVE_FAR ]] || nA ip link del va 2>/dev/null
 	for ns in $NSA $NSB $NSM; do ip netns del "$ns" 2>/dev/null; done
 	if [[ $FLAT ]]; then
@@ -158,7 +159,8 @@ new_ns() {
 
 need_driver() {
 	local d
-	for d in "$DRIVER_A" "$DRIVER_B"; do
+	# the other guest's is topo_wire's matter: here it would take the UDP port
+	for d in "$DRIVER_A" ${ROVE_FAR:-"$DRIVER_B"}; do
 		case $d in
 		rxe) modprobe rdma_rxe || skip_all "no rdma_rxe" ;;
 		rove) modprobe rove || bail "modprobe rove" ;;
