@@ -216,7 +216,7 @@ static void asks(void)
 {
 	static const u8 op[] = { ROVE_WR_RDMA_WRITE, ROVE_WR_SEND };
 	struct mr *mr;
-	u32 i, k;
+	u32 i, k, odd;
 
 	start(ROVE_SVC_RC);
 	window(320);
@@ -229,16 +229,17 @@ static void asks(void)
 		CHECK(wire[i].ask == (i == 127 || i == 255), "packet %u: %d", i,
 		      wire[i].ask);
 
-	for (k = 0; k < ARRAY_SIZE(op); k++) {
+	for (k = 0; k < 4; k++) {
+		odd = k & 1;	/* the 64th is not waited for */
 		start(ROVE_SVC_RC);
 		window(1024);
 		for (i = 0; i < 128; i++)
-			post(op[k], 8, i == 63 ? 0 : SIGNALED);
+			post(op[k / 2], 8, odd && i == 63 ? 0 : SIGNALED);
 		go();
 		CHECK(wired == 128, "%u packets", wired);
 		for (i = 0; i < wired; i++)
-			CHECK(wire[i].ask == (i == 64 || i == 127),
-			      "operation %u, message %u: %d", op[k], i, wire[i].ask);
+			CHECK(wire[i].ask == (i == 63 + odd || i == 127),
+			      "operation %u, message %u: %d", op[k / 2], i, wire[i].ask);
 	}
 }
 

@@ -425,6 +425,8 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 		env_doorbell(qp, below(20000));
 		return -EAGAIN;
 	}
+	if (b->kind == ROVE_BURST_READ_RESPONSE && chance(sim.sc->gone))
+		return -EFAULT;
 	if (b->length && (b->kind == ROVE_BURST_READ_RESPONSE ?
 			  !mr_check(qp, b->rkey, b->va + b->offset, b->length,
 				    ROVE_ACCESS_REMOTE_READ) :
@@ -632,7 +634,7 @@ int rove_env_srq(struct rove_tqp *t, u32 srqn)
 
 int rove_env_srq_domain(struct rove_tqp *t, u32 srqn)
 {
-	return rove_env_srq(t, srqn);
+	return chance(sim.sc->gone) ? -EINVAL : rove_env_srq(t, srqn);
 }
 
 int rove_env_invalidate(struct rove_tqp *t, u32 key)

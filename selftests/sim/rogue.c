@@ -31,6 +31,9 @@ static u64 asked;		/* packets of READ responses that they ask for */
 static u8 secret[SECRET], kept[SECRET];
 static struct mr *mr_secret;
 static u32 recv_room[WRS];
+static u8 packet[ROVE_MAX_HDR + 3 * 4096 + 8];	/* the last that was forged */
+static u32 packet_len;
+static u32 repeat_asks;	/* packets of data that it asks for */
 
 #define CHECK(cond, ...) do {			\
 	checks++;				\
@@ -106,6 +109,7 @@ static void start(u8 service, bool target)
 	q->sq_psn = q->sq_prod;		/* work request 0 */
 	sends = recvs = answers = requests = posted_recvs = 0;
 	asked = data_packets = 0;
+	packet_len = 0;
 }
 
 static u32 local_key(void)
@@ -255,8 +259,7 @@ static u8 pick_opcode(void)
 /* A packet with a right ICRC, right in most of its fields. */
 static void forge(void)
 {
-	static u8 bth[ROVE_MAX_HDR + 3 * 4096 + 8];
-	u8 opcode = pick_opcode(), *p = bth;
+	u8 opcode = pick_opcode(), *bth = packet, *p = bth;
 	u32 flags = rove_opcodes[opcode].flags, payload = 0, pad, psn, dma_len;
 
 	if (flags & ROVE_OPF_PAYLOAD || !below(32))
@@ -305,10 +308,11 @@ static void forge(void)
 		p = put(p, rnd(), 4);
 	if (flags & ROVE_OPF_INV)
 		p = put(p, remote_key(), 4);
+	repeat_asks = dma_len / q->t.mtu + 1;
 	if (flags & ROVE_OPF_REQUEST) {
 		requests++;
 		if (flags & ROVE_OPF_READ)
-			asked += dma_len / q->t.mtu + 1;
+			asked += repeat_asks;
 		if ((opcode & ~ROVE_SVC_MASK) == ROVE_OP_ATOMIC_WRITE)
 			asked++;
 	}
@@ -317,7 +321,22 @@ static void forge(void)
 	/* Cut short, with an ICRC that is right for it. */
 	if (!below(32))
 		p = bth + below(p - bth);
-	net_inject(q->peer, bth, p - bth + ROVE_ICRC_LEN);
+	packet_len = p - bth + ROVE_ICRC_LEN;
+	net_inject(q->peer, bth, packet_len);
+}
+
+/* The same once more. */
+static void repeat(void)
+{
+	u32 flags = rove_opcodes[packet[0]].flags;
+
+	if (!packet_len)
+		return;
+	if (packet_len >= 12 + ROVE_ICRC_LEN && flags & ROVE_OPF_REQUEST) {
+		requests++;
+		asked += flags & ROVE_OPF_READ ? repeat_asks : 1;
+	}
+	net_inject(q->peer, packet, packet_len);
 }
 
 static bool moment_over(void)
@@ -347,10 +366,12 @@ static void step(void)
 		sim_run_until(NULL, 1000 * NS_PER_S);
 		break;
 	case 5:
-		tqp_send(q);
+		/* Who waits looks by itself. */
+		if (!rove_tqp_waits(&q->t))
+			tqp_send(q);
 		break;
 	case 6:
-		if (below(8))
+		if (below(4))
 			break;
 		q->peer->mr_target->valid = rnd() & 1;
 		q->mr_local->valid = rnd() & 1;
@@ -363,13 +384,16 @@ static void step(void)
 			q->draining = true;
 			q->drained = false;
 			rove_tqp_drain(&q->t);
-		} else if (q->t.state >= ROVE_TQP_SQD && q->t.state < ROVE_TQP_ERR) {
 			/* SQD is where this may be changed, or taken away. */
 			if (rnd() & 1)
 				q->t.max_rd_atomic = below(4);
+		} else if (q->t.state >= ROVE_TQP_SQD && q->t.state < ROVE_TQP_ERR) {
 			rove_tqp_resume(&q->t, sim.now);
 		}
 		net_flush(q);
+		break;
+	case 8:
+		repeat();
 		break;
 	default:
 		forge();
