@@ -9,8 +9,6 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdarg.h>
-#include <time.h>
 
 #include "points.h"
 
@@ -35,12 +33,6 @@ static bool check(bool good, const char *fmt, ...)
 	va_end(ap);
 	printf("\n");
 	return false;
-}
-
-static void result(bool good, const char *name)
-{
-	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
-	failed += !good;
 }
 
 /* One end: a QP with CQs and memory of its own. */
@@ -215,7 +207,7 @@ static void test_message(struct end *a, struct end *b, struct ibv_ah *ah)
 		good &= check(!memcmp(got + 40, a->buf + DEPTH * SIZE, len) &&
 			      got[40 + len] == 0xee, "%u bytes differ", len);
 	}
-	result(good, "payload, network header and completion");
+	outcome(good, "payload, network header and completion");
 }
 
 static void test_reply(struct end *a, struct end *b, struct ibv_ah *ah)
@@ -246,7 +238,7 @@ static void test_reply(struct end *a, struct end *b, struct ibv_ah *ah)
 			      wc.src_qp == b->qp->qp_num, "and back");
 		ibv_destroy_ah(back);
 	}
-	result(good, "an address handle made from a completion leads back");
+	outcome(good, "an address handle made from a completion leads back");
 }
 
 static void test_ex(struct end *b, struct ibv_ah *ah)
@@ -288,7 +280,7 @@ static void test_ex(struct end *b, struct ibv_ah *ah)
 		      "UD with RDMA WRITE");
 	ibv_destroy_qp(e.qp);
 	ibv_destroy_cq(cq);
-	result(good, "ibv_wr_set_ud_addr");
+	outcome(good, "ibv_wr_set_ud_addr");
 }
 
 static void test_qkey(struct end *a, struct end *b, struct ibv_ah *ah)
@@ -307,7 +299,7 @@ static void test_qkey(struct end *a, struct end *b, struct ibv_ah *ah)
 	post_send(a, ah, b->qp->qp_num, 0x80000000U, 8);
 	good &= check(poll_some(a->scq, wc, 1, 5) == 1 &&
 		      poll_some(b->rcq, wc, 1, 5) == 1, "the sender's own Q_Key");
-	result(good, "Q_Keys");
+	outcome(good, "Q_Keys");
 }
 
 /* Hazard 41. */
@@ -327,7 +319,7 @@ static void test_too_long(struct end *a, struct end *b, struct ibv_ah *ah)
 		      wc[0].byte_len == 140, "what fits");
 	good &= check(!ibv_query_qp(b->qp, &attr, IBV_QP_STATE, &init) &&
 		      attr.qp_state == IBV_QPS_RTS, "the QP's state");
-	result(good, "a message longer than the buffer is dropped");
+	outcome(good, "a message longer than the buffer is dropped");
 }
 
 static void test_sqe(struct end *a, struct end *b, struct ibv_ah *ah)
@@ -356,7 +348,7 @@ static void test_sqe(struct end *a, struct end *b, struct ibv_ah *ah)
 	post_send(a, ah, b->qp->qp_num, QKEY, 8);
 	good &= check(poll_some(a->scq, wc, 1, 5) == 1 && !wc[0].status &&
 		      poll_some(b->rcq, wc, 1, 5) == 1, "afterwards");
-	result(good, "a bad request: SQE, and back to RTS");
+	outcome(good, "a bad request: SQE, and back to RTS");
 }
 
 /* Only addresses of one's own protection domain. */
@@ -378,7 +370,7 @@ static void test_foreign_ah(struct end *a, struct end *b)
 	pd = mine;
 	if (ibv_modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE))
 		good = check(false, "back to RTS");
-	result(good, "an address handle of another protection domain");
+	outcome(good, "an address handle of another protection domain");
 }
 
 /* Each member of the group gets it, and who does not want its own does not. */
@@ -430,7 +422,7 @@ static void test_multicast(const union ibv_gid *group)
 			}
 		}
 	}
-	result(good, "each member of a multicast group gets its copy");
+	outcome(good, "each member of a multicast group gets its copy");
 
 	/* One leaves. */
 	good = check(!ibv_detach_mcast(e[1]->qp, group, 0), "leave");
@@ -461,14 +453,14 @@ static void test_multicast(const union ibv_gid *group)
 		end_free(e[i]);
 	}
 	ibv_destroy_ah(ah);
-	result(good, "who has left gets none, who is in is not destroyed");
+	outcome(good, "who has left gets none, who is in is not destroyed");
 
 	/* Left to the end of the program, which mcast.sh looks behind. */
 	e[0] = end_new(QKEY, 0);
 	good = check(!ibv_attach_mcast(e[0]->qp, group, 0) &&
 		     !ibv_attach_mcast(e[0]->qp, group, 1) &&
 		     !ibv_detach_mcast(e[0]->qp, group, 0), "two LIDs");
-	result(good, "a queue pair is left in a group");
+	outcome(good, "a queue pair is left in a group");
 }
 
 int main(int argc, char **argv)

@@ -17,20 +17,16 @@
  * Knows the provider's structures (userspace-provider/rove.h) to find the
  * rings.  Meanwhile another process has checked traffic on the same links.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "points.h"
 #include "rove.h"
 
 #define BUF		65536
@@ -41,34 +37,6 @@
 #define ANY		(-2)		/* whatever it is */
 
 static int wait_ms = 30000;
-static int tests, failures;
-
-static void point(bool good, const char *what, const char *more)
-{
-	failures += !good;
-	printf("%sok %d - %s%s%s\n", good ? "" : "not ", ++tests, what,
-	       *more ? ": " : "", more);
-	fflush(stdout);
-}
-
-#define note(...) do { printf("# " __VA_ARGS__); fflush(stdout); } while (0)
-
-static void must(bool good, const char *what)
-{
-	if (good)
-		return;
-	note("%s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
-
 static uint64_t rnd_state;
 static uint64_t rnd(void)
 {
@@ -95,25 +63,17 @@ struct end {
 
 static struct end A, B;
 
-static struct ibv_context *open_dev(const char *name)
+static struct ibv_context *open_nonblock(const char *name)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-	int i;
+	struct ibv_context *ctx = open_device(name);
 
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (list)
-		ibv_free_device_list(list);
-	must(ctx, name);
 	fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK);
 	return ctx;
 }
 
 static void end_open(struct end *e)
 {
-	e->ctx = open_dev(e->name);
+	e->ctx = open_nonblock(e->name);
 	e->pd = ibv_alloc_pd(e->ctx);
 	e->pd2 = ibv_alloc_pd(e->ctx);
 	must(e->pd && e->pd2, "alloc_pd");
@@ -415,8 +375,8 @@ static void victim_check(const char *when)
 
 	while (victim->rounds < before + 3 && !victim->bad && now_ms() < end)
 		usleep(1000);
-	point(!victim->bad && victim->rounds >= before + 3,
-	      "another process is undisturbed", when);
+	outcome(!victim->bad && victim->rounds >= before + 3,
+		"another process is undisturbed: %s", when);
 }
 
 static void victim_end(void)
@@ -426,7 +386,7 @@ static void victim_end(void)
 	victim->stop = 1;
 	waitpid(victim_pid, &status, 0);
 	note("the other process did %d rounds\n", (int)victim->rounds);
-	point(!status, "another process ends well", "");
+	outcome(!status, "another process ends well");
 }
 
 /* --- one thing wrong -------------------------------------------------------------- */
@@ -573,7 +533,7 @@ static void send_case(const struct send_case *c)
 	if (c->status != IBV_WC_SUCCESS)
 		good = good && expect_wc(&A, 3, IBV_WC_WR_FLUSH_ERR, NONE) &&
 		       state_is(&A, IBV_QPS_ERR);
-	point(good, "send ring", c->name);
+	outcome(good, "send ring: %s", c->name);
 	pair_close();
 }
 
@@ -587,8 +547,8 @@ static void send_index(const char *name, uint32_t by)
 	good = expect_wc(&A, 1, IBV_WC_SUCCESS, NONE);
 	rove_index_store(&A.rq->sq.ring.hdr->prod, A.rq->sq.prod + by);
 	kick(&A);
-	point(good && expect_event(&A, IBV_EVENT_QP_FATAL) &&
-	      state_is(&A, IBV_QPS_ERR), "send ring, producer", name);
+	outcome(good && expect_event(&A, IBV_EVENT_QP_FATAL) &&
+		state_is(&A, IBV_QPS_ERR), "send ring, producer: %s", name);
 	pair_close();
 }
 
@@ -638,7 +598,7 @@ static void recv_case(const struct recv_case *c)
 	good = expect_wc(&A, 1, c->peer, NONE) && state_is(&B, IBV_QPS_ERR);
 	good = good && expect_wc(&B, 1, c->status, NONE) &&
 	       expect_wc(&B, 2, IBV_WC_WR_FLUSH_ERR, NONE);
-	point(good, "receive ring", c->name);
+	outcome(good, "receive ring: %s", c->name);
 	pair_close();
 }
 
@@ -652,7 +612,7 @@ static void recv_index(const char *name, uint32_t by)
 	publish(&A);
 	good = expect_wc(&A, 1, IBV_WC_REM_OP_ERR, NONE) &&
 	       expect_event(&B, IBV_EVENT_QP_FATAL) && state_is(&B, IBV_QPS_ERR);
-	point(good, "receive ring, producer", name);
+	outcome(good, "receive ring, producer: %s", name);
 	pair_close();
 }
 
@@ -669,8 +629,8 @@ static void cq_index(const char *name, uint32_t by)
 	rove_index_store(&r->hdr->cons, rove_index_load(&r->hdr->prod) + by);
 	put_send(&A, 2);
 	publish(&A);
-	point(good && expect_event(&A, IBV_EVENT_CQ_ERR) &&
-	      state_is(&A, IBV_QPS_ERR), "completion ring, consumer", name);
+	outcome(good && expect_event(&A, IBV_EVENT_CQ_ERR) &&
+		state_is(&A, IBV_QPS_ERR), "completion ring, consumer: %s", name);
 	pair_close();
 }
 
@@ -705,7 +665,7 @@ static void kernel_words(void)
 		       expect_wc(&B, i, IBV_WC_SUCCESS, NONE) &&
 		       cq->prod == done + 1;
 	}
-	point(good, "header words that are the kernel's", "");
+	outcome(good, "header words that are the kernel's");
 	pair_close();
 }
 
@@ -731,7 +691,7 @@ static void changed_later(void)
 		for (j = 0; j < DEPTH; j++)
 			good = good && expect_wc(&A, j, ANY, NONE);
 	}
-	point(good, "requests changed after the doorbell all complete", "");
+	outcome(good, "requests changed after the doorbell all complete");
 	pair_close();
 }
 
@@ -769,12 +729,12 @@ static void odd_commands(void)
 	msg.body.response = (uintptr_t)answer;
 	msg.body.qp_handle = A.qp->handle;
 	n = write(A.ctx->cmd_fd, &msg, sizeof(msg));
-	point(n < 0 && errno == EINVAL, "a request posted by a command", "");
+	outcome(n < 0 && errno == EINVAL, "a request posted by a command");
 	poll.body.response = (uintptr_t)answer;
 	poll.body.cq_handle = A.cq->handle;
 	n = write(A.ctx->cmd_fd, &poll, sizeof(poll));
-	point(n < 0 && (errno == EOPNOTSUPP || errno == EINVAL),
-	      "a completion polled by a command", "");
+	outcome(n < 0 && (errno == EOPNOTSUPP || errno == EINVAL),
+		"a completion polled by a command");
 	pair_close();
 }
 
@@ -911,7 +871,7 @@ static void run_scribble(int seconds)
 	scribble_stop = 1;
 	pthread_join(thread, NULL);
 	note("%d connections, %d requests\n", lives, posts);
-	point(lives > 0, "scribbled over all rings", "");
+	outcome(lives > 0, "scribbled over all rings");
 	victim_check("scribbling");
 }
 
@@ -1004,7 +964,7 @@ static void *race_mmap(void *arg)
 static void run_mmap(int seconds)
 {
 	const int rw = PROT_READ | PROT_WRITE;
-	struct ibv_context *other = open_dev(A.name);
+	struct ibv_context *other = open_nonblock(A.name);
 	uint64_t end;
 	int fd = A.ctx->cmd_fd, i, status;
 	struct rove_ring *r, *c;
@@ -1021,22 +981,22 @@ static void run_mmap(int seconds)
 	c = &to_rove_cq(A.cq)->ring;
 	coff = offset_of(c->hdr, &csize);
 
-	point(map_fails(fd, size + page, rw, MAP_SHARED, off, EINVAL), "mmap", "one page more");
-	point(size == page || map_fails(fd, size - page, rw, MAP_SHARED, off, EINVAL),
-	      "mmap", "one page less");
-	point(map_fails(fd, page, rw, MAP_SHARED, off + page, EINVAL), "mmap", "from the middle");
-	point(map_fails(fd, size, rw, MAP_SHARED, 1L << 40, EINVAL) &&
-	      map_fails(fd, size, rw, MAP_SHARED, 0x7ffffffffffff000L, EINVAL),
-	      "mmap", "at an offset of nobody");
-	point(map_fails(fd, size, rw, MAP_PRIVATE, off, EINVAL), "mmap", "private");
-	point(map_fails(fd, size, PROT_READ | PROT_EXEC, MAP_SHARED, off, EPERM),
-	      "mmap", "executable");
-	point(mprotect(r->hdr, size, PROT_READ | PROT_EXEC) && errno == EACCES,
-	      "mprotect", "executable");
-	point(map_fails(other->cmd_fd, size, rw, MAP_SHARED, off, EINVAL),
-	      "mmap", "another context's ring");
-	point(mremap(r->hdr, size, size + page, MREMAP_MAYMOVE) == MAP_FAILED,
-	      "mremap", "larger");
+	outcome(map_fails(fd, size + page, rw, MAP_SHARED, off, EINVAL), "mmap: one page more");
+	outcome(size == page || map_fails(fd, size - page, rw, MAP_SHARED, off, EINVAL),
+		"mmap: one page less");
+	outcome(map_fails(fd, page, rw, MAP_SHARED, off + page, EINVAL), "mmap: from the middle");
+	outcome(map_fails(fd, size, rw, MAP_SHARED, 1L << 40, EINVAL) &&
+		map_fails(fd, size, rw, MAP_SHARED, 0x7ffffffffffff000L, EINVAL),
+		"mmap: at an offset of nobody");
+	outcome(map_fails(fd, size, rw, MAP_PRIVATE, off, EINVAL), "mmap: private");
+	outcome(map_fails(fd, size, PROT_READ | PROT_EXEC, MAP_SHARED, off, EPERM),
+		"mmap: executable");
+	outcome(mprotect(r->hdr, size, PROT_READ | PROT_EXEC) && errno == EACCES,
+		"mprotect: executable");
+	outcome(map_fails(other->cmd_fd, size, rw, MAP_SHARED, off, EINVAL),
+		"mmap: another context's ring");
+	outcome(mremap(r->hdr, size, size + page, MREMAP_MAYMOVE) == MAP_FAILED,
+		"mremap: larger");
 	for (i = 0, good = true; i < 4096; i++) {
 		void *p = mmap(NULL, page * (1 + rnd() % 8), rw, MAP_SHARED, fd,
 			       (rnd() % 4096) * page);
@@ -1044,7 +1004,7 @@ static void run_mmap(int seconds)
 		if (p != MAP_FAILED)
 			good &= readable(p, page);
 	}
-	point(good, "mmap", "random sizes and offsets");
+	outcome(good, "mmap: random sizes and offsets");
 
 	/* a child sees the same memory and does no harm by going away */
 	fflush(stdout);
@@ -1052,11 +1012,11 @@ static void run_mmap(int seconds)
 	if (!pid)
 		_exit(!readable((char *)r->hdr, size));
 	waitpid(pid, &status, 0);
-	point(!status, "a child has the rings", "");
+	outcome(!status, "a child has the rings");
 
 	/* twice mapped, in part unmapped, moved: the kernel has its own view */
 	again = mmap(NULL, csize, rw, MAP_SHARED, fd, coff);
-	point(again != MAP_FAILED && !memcmp(again, c->hdr, csize), "mmap", "a ring twice");
+	outcome(again != MAP_FAILED && !memcmp(again, c->hdr, csize), "mmap: a ring twice");
 	munmap(again + csize - page, page);
 	cqmap = mmap(NULL, csize, PROT_READ, MAP_SHARED, fd, coff);
 	for (i = 0, good = true; i < DEPTH * 6 && good; i++) {
@@ -1064,16 +1024,16 @@ static void run_mmap(int seconds)
 		publish(&A);
 		good = expect_wc(&A, i, IBV_WC_SUCCESS, NONE);
 	}
-	point(good, "munmap of a part", "traffic goes on");
+	outcome(good, "munmap of a part: traffic goes on");
 	munmap(again, csize - page);
 
 	/* all that is mapped stays when the queues are gone */
 	again = mmap(NULL, size, rw, MAP_SHARED, fd, off);
 	pair_close();
-	point(again != MAP_FAILED && cqmap != MAP_FAILED && readable(again, size) &&
-	      readable(cqmap, csize), "rings outlive their queues", "");
+	outcome(again != MAP_FAILED && cqmap != MAP_FAILED && readable(again, size) &&
+		readable(cqmap, csize), "rings outlive their queues");
 	memset(again, 0xff, size);
-	point(map_fails(fd, size, rw, MAP_SHARED, off, EINVAL), "mmap", "a ring that is gone");
+	outcome(map_fails(fd, size, rw, MAP_SHARED, off, EINVAL), "mmap: a ring that is gone");
 
 	race_off = off;
 	race_size = size;
@@ -1089,7 +1049,7 @@ static void run_mmap(int seconds)
 	race_stop = 1;
 	pthread_join(thread, NULL);
 	note("%d queue pairs, mapped %d times behind their back\n", i, race_hits);
-	point(i > 0, "mmap against destroy", "");
+	outcome(i > 0, "mmap against destroy");
 	munmap(again, size);
 	ibv_close_device(other);
 	victim_check("mapping");
@@ -1119,29 +1079,29 @@ static void run_hold(void)
 
 	for (i = 0, good = true; i < 5; i++)
 		good = good && expect_wc(&A, i, IBV_WC_WR_FLUSH_ERR, NONE);
-	point(good, "flush completions can be read when all is gone", "");
-	point(expect_event(&A, IBV_EVENT_DEVICE_FATAL), "the device is reported dead", "");
-	point(readable((char *)sq->hdr, sq->map_size) &&
-	      readable((char *)rq->hdr, rq->map_size) &&
-	      readable((char *)cq->hdr, cq->map_size), "rings are readable", "");
+	outcome(good, "flush completions can be read when all is gone");
+	outcome(expect_event(&A, IBV_EVENT_DEVICE_FATAL), "the device is reported dead");
+	outcome(readable((char *)sq->hdr, sq->map_size) &&
+		readable((char *)rq->hdr, rq->map_size) &&
+		readable((char *)cq->hdr, cq->map_size), "rings are readable");
 	memset(cq->slots, 0xff, cq->map_size - ROVE_RING_SLOTS);
 	memset(sq->slots, 0xff, sq->map_size - ROVE_RING_SLOTS);
-	point(mprotect(rq->hdr, rq->map_size, PROT_READ) == 0 &&
-	      mprotect(rq->hdr, rq->map_size, PROT_READ | PROT_WRITE) == 0,
-	      "and writable, and may change rights", "");
+	outcome(mprotect(rq->hdr, rq->map_size, PROT_READ) == 0 &&
+		mprotect(rq->hdr, rq->map_size, PROT_READ | PROT_WRITE) == 0,
+		"and writable, and may change rights");
 	fflush(stdout);
 	if (!fork())
 		_exit(!readable((char *)sq->hdr, sq->map_size));
 	wait(&i);
-	point(!i, "a child may have them", "");
+	outcome(!i, "a child may have them");
 	i = ibv_post_send(A.qp, &wr, &bad);
 	note("post_send: %d, post_recv: %d\n", i, ibv_post_recv(A.qp, &rwr, &rbad));
-	point(map_fails(A.ctx->cmd_fd, sq->map_size, PROT_READ, MAP_SHARED, 0, EIO),
-	      "mmap of a dead device fails", "");
+	outcome(map_fails(A.ctx->cmd_fd, sq->map_size, PROT_READ, MAP_SHARED, 0, EIO),
+		"mmap of a dead device fails");
 	/* may fail, must not hang or crash */
 	i = ibv_destroy_qp(A.qp) | ibv_destroy_cq(A.cq) << 8;
 	note("destroy: %#x\n", i);
-	point(true, "destroyed", "");
+	outcome(true, "destroyed");
 }
 
 /* --- somebody to be attacked ------------------------------------------------------------------ */
@@ -1257,15 +1217,15 @@ static void run_traffic(const char *path)
 	fflush(stdout);
 	for (round = 1; !poll(&in, 1, 1); round++) {
 		if (!one_round(round)) {
-			point(false, "checked traffic", "");
+			outcome(false, "checked traffic");
 			exit(1);
 		}
 		if (pwrite(fd, &round, sizeof(round), 0) != sizeof(round))
 			exit(1);
 	}
 	note("%d rounds\n", (int)round);
-	point(state_is(&A, IBV_QPS_RTS) && state_is(&B, IBV_QPS_RTS),
-	      "checked traffic to the end", "");
+	outcome(state_is(&A, IBV_QPS_RTS) && state_is(&B, IBV_QPS_RTS),
+		"checked traffic to the end");
 }
 
 int main(int argc, char **argv)
@@ -1306,5 +1266,5 @@ int main(int argc, char **argv)
 		run_hold();
 	if (victim)
 		victim_end();
-	return failures > 0;
+	return failed > 0;
 }

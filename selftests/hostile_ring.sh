@@ -25,7 +25,7 @@ relay() {
 		case $line in
 		"ok "*) ok "${line#ok * - }" ;;
 		"not ok "*) not_ok "${line#not ok * - }" ;;
-		"#"*) echo "$line" ;;
+		"#"*|Bail*) echo "# ${line#\# }" ;;
 		esac
 	done < "$tmp/hostile"
 	((rc < 2)) && grep -q '^ok' "$tmp/hostile" || not_ok "$name runs to its end (exit code $rc)"

@@ -14,20 +14,14 @@
  *
  * Plain libibverbs, and uverbs' write(2) commands for "fault".  Prints TAP.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rove-abi.h>
+
+#include "points.h"
 
 #define BUF		(256 * 1024)
 #define MTU		IBV_MTU_1024
@@ -46,44 +40,9 @@ struct end {
 };
 
 static struct end A, B;
-static int tests, failures;
-
-static bool point(bool good, const char *what)
-{
-	failures += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", ++tests, what);
-	fflush(stdout);
-	return good;
-}
-
-#define note(...) do { printf("# " __VA_ARGS__); fflush(stdout); } while (0)
-
-static void must(bool good, const char *what)
-{
-	if (good)
-		return;
-	note("%s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
-
 static void end_open(struct end *e, const char *name, int gid_index)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			e->ctx = ibv_open_device(list[i]);
-	must(e->ctx, name);
-	ibv_free_device_list(list);
+	e->ctx = open_device(name);
 	e->gid_index = gid_index;
 	must(!ibv_query_gid(e->ctx, 1, gid_index, &e->gid), "query_gid");
 	e->buf = mmap(NULL, BUF, PROT_READ | PROT_WRITE,
@@ -207,14 +166,14 @@ static void run_loop(int n)
 	for (i = 0; i < n && (pd = ibv_alloc_pd(A.ctx)); i++)
 		if (ibv_dealloc_pd(pd))
 			break;
-	point(i == n, "protection domains");
+	outcome(i == n, "protection domains");
 	for (i = 0; i < n; i++) {
 		mr = ibv_reg_mr(A.pd, A.buf + i % 4096, 1 + i % 65536,
 				IBV_ACCESS_LOCAL_WRITE);
 		if (!mr || ibv_dereg_mr(mr))
 			break;
 	}
-	point(i == n, "memory regions");
+	outcome(i == n, "memory regions");
 	for (i = 0; i < n; i++) {
 		chan = ibv_create_comp_channel(A.ctx);
 		cq = ibv_create_cq(A.ctx, 1 + i % 1000, NULL, chan, 0);
@@ -222,29 +181,29 @@ static void run_loop(int n)
 		    ibv_destroy_cq(cq) || ibv_destroy_comp_channel(chan))
 			break;
 	}
-	point(i == n, "completion queues, resized, with channels");
+	outcome(i == n, "completion queues, resized, with channels");
 	for (i = 0; i < n && (h = ibv_create_ah(A.pd, &ah)); i++)
 		if (ibv_destroy_ah(h))
 			break;
-	point(i == n, "address handles");
+	outcome(i == n, "address handles");
 	for (i = 0; i < n && (qp = create_qp(&A, 1 + i % 200)); i++)
 		if (ibv_destroy_qp(qp))
 			break;
-	point(i == n, "queue pairs");
+	outcome(i == n, "queue pairs");
 	for (i = 0; i < n / 4 && (qp = create_qp(&A, 16)); i++) {
 		bring_to(&A, &B, qp, IBV_QPS_SQD);
 		bring_to(&A, &B, qp, IBV_QPS_RTS);
 		if (ibv_destroy_qp(qp))
 			break;
 	}
-	point(i == n / 4, "queue pairs through all states");
+	outcome(i == n / 4, "queue pairs through all states");
 	for (i = 0; i < n / 20; i++) {
 		struct ibv_context *ctx = ibv_open_device(A.ctx->device);
 
 		if (!ctx || ibv_close_device(ctx))
 			break;
 	}
-	point(i == n / 20, "contexts");
+	outcome(i == n / 20, "contexts");
 }
 
 /* --- sizes ----------------------------------------------------------------------- */
@@ -295,41 +254,41 @@ static void run_create(void)
 	struct ibv_cq *cq;
 
 	must(!ibv_query_device(A.ctx, &d), "query_device");
-	point(granted((struct ibv_qp_cap) { 1, 1, 1, 1, 0 }), "the smallest QP");
-	point(granted((struct ibv_qp_cap) { 0, 0, 0, 0, 0 }), "a QP without queues");
-	point(granted((struct ibv_qp_cap) { 16, 0, 1, 0, 0 }), "a QP that does not receive");
-	point(granted((struct ibv_qp_cap) { 0, 16, 0, 1, 0 }), "a QP that does not send");
-	point(granted((struct ibv_qp_cap) { 16, 16, 0, 0, 0 }), "a QP without SGEs");
-	point(granted((struct ibv_qp_cap) { 3, 5, 7, 9, 1000 }), "odd numbers");
-	point(granted((struct ibv_qp_cap) { d.max_qp_wr, 1, 1, 1, 0 }) &&
-	      granted((struct ibv_qp_cap) { 1, d.max_qp_wr, 1, 1, 0 }),
-	      "as deep as query_device says");
-	point(granted((struct ibv_qp_cap) { 1, 1, d.max_sge, d.max_sge, 0 }),
-	      "as many SGEs as query_device says");
-	point(refused((struct ibv_qp_cap) { d.max_qp_wr + 1, 1, 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
-	      refused((struct ibv_qp_cap) { 1, d.max_qp_wr + 1, 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
-	      refused((struct ibv_qp_cap) { -1, 1, 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
-	      refused((struct ibv_qp_cap) { 1, 0x80000000, 1, 1, 0 }, IBV_QPT_RC, EINVAL),
-	      "too deep: EINVAL");
-	point(refused((struct ibv_qp_cap) { 1, 1, d.max_sge + 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
-	      refused((struct ibv_qp_cap) { 1, 1, 1, d.max_sge + 1, 0 }, IBV_QPT_RC, EINVAL) &&
-	      refused((struct ibv_qp_cap) { 1, 1, -1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
-	      refused((struct ibv_qp_cap) { 1, 1, 0x10000001, 0x10000001, 0 }, IBV_QPT_RC, EINVAL),
-	      "too many SGEs: EINVAL");
-	point(refused((struct ibv_qp_cap) { 1, 1, 1, 1, 65536 }, IBV_QPT_RC, EINVAL) &&
-	      refused((struct ibv_qp_cap) { 1, 1, 1, 1, -16 }, IBV_QPT_RC, EINVAL),
-	      "too much inline data: EINVAL");
-	point(refused((struct ibv_qp_cap) { 1, 1, 1, 1, 0 }, 99, EOPNOTSUPP),
-	      "a type nobody knows");
+	outcome(granted((struct ibv_qp_cap) { 1, 1, 1, 1, 0 }), "the smallest QP");
+	outcome(granted((struct ibv_qp_cap) { 0, 0, 0, 0, 0 }), "a QP without queues");
+	outcome(granted((struct ibv_qp_cap) { 16, 0, 1, 0, 0 }), "a QP that does not receive");
+	outcome(granted((struct ibv_qp_cap) { 0, 16, 0, 1, 0 }), "a QP that does not send");
+	outcome(granted((struct ibv_qp_cap) { 16, 16, 0, 0, 0 }), "a QP without SGEs");
+	outcome(granted((struct ibv_qp_cap) { 3, 5, 7, 9, 1000 }), "odd numbers");
+	outcome(granted((struct ibv_qp_cap) { d.max_qp_wr, 1, 1, 1, 0 }) &&
+		granted((struct ibv_qp_cap) { 1, d.max_qp_wr, 1, 1, 0 }),
+		"as deep as query_device says");
+	outcome(granted((struct ibv_qp_cap) { 1, 1, d.max_sge, d.max_sge, 0 }),
+		"as many SGEs as query_device says");
+	outcome(refused((struct ibv_qp_cap) { d.max_qp_wr + 1, 1, 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
+		refused((struct ibv_qp_cap) { 1, d.max_qp_wr + 1, 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
+		refused((struct ibv_qp_cap) { -1, 1, 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
+		refused((struct ibv_qp_cap) { 1, 0x80000000, 1, 1, 0 }, IBV_QPT_RC, EINVAL),
+		"too deep: EINVAL");
+	outcome(refused((struct ibv_qp_cap) { 1, 1, d.max_sge + 1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
+		refused((struct ibv_qp_cap) { 1, 1, 1, d.max_sge + 1, 0 }, IBV_QPT_RC, EINVAL) &&
+		refused((struct ibv_qp_cap) { 1, 1, -1, 1, 0 }, IBV_QPT_RC, EINVAL) &&
+		refused((struct ibv_qp_cap) { 1, 1, 0x10000001, 0x10000001, 0 }, IBV_QPT_RC, EINVAL),
+		"too many SGEs: EINVAL");
+	outcome(refused((struct ibv_qp_cap) { 1, 1, 1, 1, 65536 }, IBV_QPT_RC, EINVAL) &&
+		refused((struct ibv_qp_cap) { 1, 1, 1, 1, -16 }, IBV_QPT_RC, EINVAL),
+		"too much inline data: EINVAL");
+	outcome(refused((struct ibv_qp_cap) { 1, 1, 1, 1, 0 }, 99, EOPNOTSUPP),
+		"a type nobody knows");
 	cq = ibv_create_cq(A.ctx, 0, NULL, NULL, 0);
-	point(!cq && errno == EINVAL, "a CQ of nothing: EINVAL");
+	outcome(!cq && errno == EINVAL, "a CQ of nothing: EINVAL");
 	cq = ibv_create_cq(A.ctx, d.max_cqe + 1, NULL, NULL, 0);
-	point(!cq && errno == EINVAL, "too large a CQ: EINVAL");
+	outcome(!cq && errno == EINVAL, "too large a CQ: EINVAL");
 	cq = ibv_create_cq(A.ctx, 16, NULL, NULL, 1000);
-	point(!cq && errno == EINVAL, "no such completion vector: EINVAL");
+	outcome(!cq && errno == EINVAL, "no such completion vector: EINVAL");
 	cq = ibv_create_cq(A.ctx, d.max_cqe, NULL, NULL, 0);
-	point(cq && !ibv_destroy_cq(cq), "as large a CQ as query_device says");
-	point(ibv_dealloc_pd(A.pd) == EBUSY, "a PD in use: EBUSY");
+	outcome(cq && !ibv_destroy_cq(cq), "as large a CQ as query_device says");
+	outcome(ibv_dealloc_pd(A.pd) == EBUSY, "a PD in use: EBUSY");
 }
 
 /* --- transitions -------------------------------------------------------------------- */
@@ -440,7 +399,7 @@ static void transition(struct ibv_qp *qp, int from, int to)
 	}
 	snprintf(what, sizeof(what), "%s to %s is %s", name[from], name[to],
 		 t ? "legal, with the right attributes" : "refused");
-	point(good, what);
+	outcome(good, "%s", what);
 }
 
 struct value {
@@ -521,17 +480,17 @@ static void run_modify(void)
 			note("error %d, state %d\n", err, state_of(qp));
 		snprintf(what, sizeof(what), "%s: refused", v->what);
 		/* which error a GID index gets is for the RDMA core to say */
-		point((v->spoil == v_sgid ? err : err == EINVAL) &&
-		      state_of(qp) == from, what);
+		outcome((v->spoil == v_sgid ? err : err == EINVAL) &&
+			state_of(qp) == from, "%s", what);
 		/* nothing of it has stayed */
 		if (modify(&A, &B, qp, v->at, v->mask & ~IBV_QP_CUR_STATE))
-			point(false, "and right after that, done right");
+			outcome(false, "and right after that, done right");
 	}
 	bring_to(&A, &B, qp, IBV_QPS_RTS);
 	err = modify(&A, &B, qp, IBV_QPS_SQE, 0);
-	point(err == EINVAL, "RTS to SQE is refused");
+	outcome(err == EINVAL, "RTS to SQE is refused");
 	err = modify(&A, &B, qp, 7, 0);
-	point(err == EINVAL, "a state that does not exist is refused");
+	outcome(err == EINVAL, "a state that does not exist is refused");
 	ibv_destroy_qp(qp);
 }
 
@@ -543,38 +502,38 @@ static void run_query(void)
 
 	must(qp, "create_qp");
 	want = good_attr(&A, &B, qp->qp_num);
-	point(state_of(qp) == IBV_QPS_RESET, "a new QP is in RESET");
+	outcome(state_of(qp) == IBV_QPS_RESET, "a new QP is in RESET");
 	bring_to(&A, &B, qp, IBV_QPS_RTS);
 	memset(&is, 0xa5, sizeof(is));
 	memset(&init, 0xa5, sizeof(init));
 	must(!ibv_query_qp(qp, &is, -1 & 0x1fffff, &init), "query_qp");
-	point(is.qp_state == IBV_QPS_RTS && is.cur_qp_state == IBV_QPS_RTS, "state");
-	point(is.path_mtu == want.path_mtu, "path MTU");
-	point(is.rq_psn == want.rq_psn && is.sq_psn == want.sq_psn, "PSNs");
-	point(is.dest_qp_num == want.dest_qp_num, "destination");
-	point(is.qp_access_flags == want.qp_access_flags, "access flags");
-	point(is.max_rd_atomic == want.max_rd_atomic &&
-	      is.max_dest_rd_atomic == want.max_dest_rd_atomic, "READs and atomics");
-	point(is.timeout == want.timeout && is.retry_cnt == want.retry_cnt &&
-	      is.rnr_retry == want.rnr_retry &&
-	      is.min_rnr_timer == want.min_rnr_timer, "timers and retries");
-	point(is.port_num == 1 && is.pkey_index == 0 && !is.sq_draining, "port, P_Key");
+	outcome(is.qp_state == IBV_QPS_RTS && is.cur_qp_state == IBV_QPS_RTS, "state");
+	outcome(is.path_mtu == want.path_mtu, "path MTU");
+	outcome(is.rq_psn == want.rq_psn && is.sq_psn == want.sq_psn, "PSNs");
+	outcome(is.dest_qp_num == want.dest_qp_num, "destination");
+	outcome(is.qp_access_flags == want.qp_access_flags, "access flags");
+	outcome(is.max_rd_atomic == want.max_rd_atomic &&
+		is.max_dest_rd_atomic == want.max_dest_rd_atomic, "READs and atomics");
+	outcome(is.timeout == want.timeout && is.retry_cnt == want.retry_cnt &&
+		is.rnr_retry == want.rnr_retry &&
+		is.min_rnr_timer == want.min_rnr_timer, "timers and retries");
+	outcome(is.port_num == 1 && is.pkey_index == 0 && !is.sq_draining, "port, P_Key");
 	/* the RDMA core takes the hop limit from the route, if there is one */
-	point(is.ah_attr.is_global && is.ah_attr.port_num == 1 &&
-	      !memcmp(&is.ah_attr.grh.dgid, &want.ah_attr.grh.dgid, 16) &&
-	      is.ah_attr.grh.sgid_index == want.ah_attr.grh.sgid_index &&
-	      is.ah_attr.grh.traffic_class == want.ah_attr.grh.traffic_class &&
-	      is.ah_attr.grh.flow_label == want.ah_attr.grh.flow_label &&
-	      is.ah_attr.grh.hop_limit, "address vector");
-	point(init.qp_type == IBV_QPT_RC && init.sq_sig_all == 1 &&
-	      init.send_cq == A.cq && init.recv_cq == A.cq && !init.srq,
-	      "what it was created with");
-	point(init.cap.max_send_wr >= 16 && init.cap.max_recv_wr >= 16 &&
-	      init.cap.max_send_sge >= 2 && init.cap.max_inline_data >= 64,
-	      "capacities");
+	outcome(is.ah_attr.is_global && is.ah_attr.port_num == 1 &&
+		!memcmp(&is.ah_attr.grh.dgid, &want.ah_attr.grh.dgid, 16) &&
+		is.ah_attr.grh.sgid_index == want.ah_attr.grh.sgid_index &&
+		is.ah_attr.grh.traffic_class == want.ah_attr.grh.traffic_class &&
+		is.ah_attr.grh.flow_label == want.ah_attr.grh.flow_label &&
+		is.ah_attr.grh.hop_limit, "address vector");
+	outcome(init.qp_type == IBV_QPT_RC && init.sq_sig_all == 1 &&
+		init.send_cq == A.cq && init.recv_cq == A.cq && !init.srq,
+		"what it was created with");
+	outcome(init.cap.max_send_wr >= 16 && init.cap.max_recv_wr >= 16 &&
+		init.cap.max_send_sge >= 2 && init.cap.max_inline_data >= 64,
+		"capacities");
 	modify(&A, &B, qp, IBV_QPS_SQD, 0);
 	must(!ibv_query_qp(qp, &is, IBV_QP_STATE, &init), "query_qp");
-	point(is.qp_state == IBV_QPS_SQD && !is.sq_draining, "an idle SQD is drained");
+	outcome(is.qp_state == IBV_QPS_SQD && !is.sq_draining, "an idle SQD is drained");
 	ibv_destroy_qp(qp);
 }
 
@@ -688,7 +647,7 @@ static void fault(const char *what, int (*call)(int where), bool core_too, int n
 		if (err != EFAULT)
 			note("%s\n", strerror(err));
 		snprintf(name, sizeof(name), "%s: %s", what, part[where]);
-		point(err == EFAULT, name);
+		outcome(err == EFAULT, "%s", name);
 		err = EFAULT;
 	}
 }
@@ -705,7 +664,7 @@ static void run_fault(int n)
 	fault("get_context", fault_context, true, n / 4);
 	/* once the driver has resized there is no way back: not tested */
 	fault("resize_cq", fault_resize, false, n);
-	point(!ibv_resize_cq(A.cq, 500), "and then it works");
+	outcome(!ibv_resize_cq(A.cq, 500), "and then it works");
 }
 
 /* --- destroyed in the middle of something ------------------------------------------------ */
@@ -790,7 +749,7 @@ static void timers(const char *what, int n, int timeout, int rnr,
 	}
 	note("the slowest destroy took %d ms\n", worst);
 	snprintf(name, sizeof(name), "destroyed %s", what);
-	point(worst < PROMPT_MS, name);
+	outcome(worst < PROMPT_MS, "%s", name);
 }
 
 static void run_timers(int n)
@@ -821,7 +780,7 @@ static void run_stuck(int n)
 		worst = larger(worst, destroy(&B));
 	}
 	note("the slowest destroy took %d ms\n", worst);
-	point(worst < PROMPT_MS, "destroyed while the network holds packets");
+	outcome(worst < PROMPT_MS, "destroyed while the network holds packets");
 }
 
 int main(int argc, char **argv)
@@ -852,5 +811,5 @@ int main(int argc, char **argv)
 		run_timers(n);
 	else
 		run_stuck(n);
-	return failures > 0;
+	return failed > 0;
 }

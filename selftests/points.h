@@ -7,10 +7,13 @@
 #define POINTS_H
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <infiniband/verbs.h>
 
@@ -32,19 +35,48 @@ static bool good;
 	CHECK(errno == (err));						\
 } while (0)
 
+/* A test point, named like printf() does. */
+__attribute__((format(printf, 2, 3)))
+static inline void outcome(bool holds, const char *name, ...)
+{
+	va_list args;
+
+	failed += !holds;
+	printf("%sok %d - ", holds ? "" : "not ", ++count);
+	va_start(args, name);
+	vprintf(name, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+}
+
 /* What has become of the test that began with @good set. */
 static inline void point(const char *name)
 {
-	if (!good)
-		failed++;
-	printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
-	fflush(stdout);
+	outcome(good, "%s", name);
 }
+
+#define note(...) do { printf("# " __VA_ARGS__); fflush(stdout); } while (0)
 
 static inline void die(const char *what)
 {
 	printf("Bail out! %s: %s\n", what, strerror(errno));
 	exit(1);
+}
+
+/* For what is no test of its own. */
+static inline void must(bool holds, const char *what)
+{
+	if (!holds)
+		die(what);
+}
+
+static inline uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
 }
 
 static inline struct ibv_context *open_device(const char *name)

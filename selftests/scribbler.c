@@ -22,7 +22,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "pair.h"
 
@@ -31,14 +30,6 @@
 #define MAPPINGS	64
 #define VICTIMS		2
 #define PATIENCE_MS	60000
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
 
 /* xorshift64: each thread has its own */
 static uint64_t next(uint64_t *state)
