@@ -306,13 +306,13 @@ static bool enough_sent(void)
 	return wired >= rnr_limit;
 }
 
-/* rnr_retry 7: for ever, each after the time the NAK says. */
+/* rnr_retry 7: for ever, each after the time the NAK says, or ever longer up to 1.28 ms. */
 static void rnr_for_ever(void)
 {
 	u32 code, i;
 
 	for (code = 0; code < 32; code++) {
-		u64 delay;
+		u64 delay, want;
 
 		start(1024);
 		delay = rove_rnr_delay(code);
@@ -323,11 +323,13 @@ static void rnr_for_ever(void)
 		rnr_limit = 12;
 		tqp_send(a);
 		sim_run_until(enough_sent, 100 * NS_PER_S);
-		for (i = 1; i < wired; i++)
-			CHECK(wire[i].at - wire[i - 1].at >= delay &&
-			      wire[i].at - wire[i - 1].at < delay + 100000,
+		for (i = 1; i < wired; i++) {
+			want = max(delay, 10000ULL << min(i - 1, 7U));
+			CHECK(wire[i].at - wire[i - 1].at >= want &&
+			      wire[i].at - wire[i - 1].at < want + 100000,
 			      "RNR code %u: waits %llu ns, not %llu", code,
-			      wire[i].at - wire[i - 1].at, delay);
+			      wire[i].at - wire[i - 1].at, want);
+		}
 		post_recv(0);
 		sim_run_until(NULL, 100 * NS_PER_S);
 		CHECK(sends == 1 && !send_log[0].status && recvs == 1 &&

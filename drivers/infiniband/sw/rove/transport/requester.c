@@ -662,28 +662,33 @@ void rove_req_check_drained(struct rove_tqp *t)
 	}
 }
 
+/*
+ * The peer says how long to wait at least (9.7.5.2.8). Where it is not ready time after time
+ * the wait doubles from 10 us to 1.28 ms, if it asks for less: a QP that retries for ever
+ * is not to keep this machine busy.
+ */
 static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 {
 	struct rove_requester *req = &t->req;
+	u32 in_a_row = t->rnr_retry - req->rnr_retries;
 
 	rove_env_count(t, ROVE_CNT_RNR_NAK_RX);
 	/* One NAK, one retry, however often the network repeats it. */
 	if (req->rnr_wait)
 		return;
-	if (t->rnr_retry != 7) {
-		if (!req->rnr_retries) {
-			rove_env_count(t, ROVE_CNT_RNR_EXC);
-			fail(t, ROVE_WC_RNR_RETRY_EXC_ERR, 0);
-			return;
-		}
+	if (req->rnr_retries) {
 		req->rnr_retries--;
+	} else if (t->rnr_retry != 7) {
+		rove_env_count(t, ROVE_CNT_RNR_EXC);
+		fail(t, ROVE_WC_RNR_RETRY_EXC_ERR, 0);
+		return;
 	}
 	go_back(t, now);
 	/* The peer is there: what came before was not its silence. */
 	req->retries = t->retry_cnt;
 	req->rnr_wait = true;
 	req->rnr_probe = true;
-	req->rnr_deadline = now + rove_rnr_delay(code);
+	req->rnr_deadline = now + max(rove_rnr_delay(code), 10000ULL << in_a_row);
 	req->rto_deadline = ROVE_NO_DEADLINE;
 }
 
