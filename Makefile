@@ -14,7 +14,7 @@
 #	make devices		two VMs on virtio-net and e1000e; a VM without IPv6
 #	make migrate		live migration of a VM under checked traffic
 #	make sim		the simulator alone: no VM, no root
-#	make sim-deep [MESSAGES=100000000] [FROM=1]	the simulator for hours, settings drawn at random
+#	make sim-deep [MESSAGES=100000000] [FROM=1] [SECONDS=]	the simulator for hours, settings drawn at random
 #	make fuzz [SECS=240]	the transport and the rings under libFuzzer, ASan and UBSan (installs clang)
 #	make sim-cost		instructions of the engine, against the committed figures
 #	make clean

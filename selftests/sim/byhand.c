@@ -562,7 +562,7 @@ static void waits_for_pages(void)
 }
 
 /* In SQD the right to READ may be taken away from one that waits for its turn. */
-static void rights_taken_away(void)
+static void rights_taken_away(bool look)
 {
 	start(ROVE_SVC_RC);
 	q->t.max_rd_atomic = 1;
@@ -574,13 +574,20 @@ static void rights_taken_away(void)
 	q->draining = true;
 	rove_tqp_drain(&q->t);
 	q->t.max_rd_atomic = 0;
-	tqp_send(q);
+	if (look)
+		tqp_send(q);
 	CHECK(!sends, "fails before its turn");
 	answer(ROVE_OP_READ_RESP_ONLY, PSN, ACK_PLAIN, 1, 8);
 	CHECK(sends == 3 && !sent[0].status && sent[1].status == ROVE_WC_LOC_QP_OP_ERR &&
 	      sent[2].status == ROVE_WC_WR_FLUSH_ERR, "%u completions, status %u", sends,
 	      sent[1].status);
 	CHECK(wired == 1 && q->t.state == ROVE_TQP_ERR, "%u packets", wired);
+}
+
+static void rights_taken(void)
+{
+	rights_taken_away(false);
+	rights_taken_away(true);
 }
 
 /* Local work completes as what it is. */
@@ -733,6 +740,28 @@ static void uc_gaps(void)
 	COUNTED(OUT_OF_SEQ, 2);
 	COUNTED(UC_RX_DROPPED, 1);
 	CHECK(recvs == 1 && !wired, "%u receives", recvs);
+	/* The receive that the SEND above has had is not used again. */
+	rove_tqp_reset(&q->t);
+	q->t.state = ROVE_TQP_INIT;
+	rove_tqp_start_responder(&q->t, EPSN);
+	run();
+	post_recv(MTU);
+	request(ROVE_SVC_UC | ROVE_OP_SEND_ONLY, EPSN, false, 0, 8);
+	run();
+	q->rq_fetched = q->rq_prod;
+	memset(q->recv_mem.mem, UNTOUCHED, 8);
+	recvs = 0;
+	request(ROVE_SVC_UC | ROVE_OP_SEND_ONLY, EPSN + 1, false, 0, 8);
+	run();
+	CHECK(!recvs && q->recv_mem.mem[0] == UNTOUCHED, "nobody's memory is written to");
+	COUNTED(UC_RX_DROPPED, 2);
+	/* Nor of what ends it. */
+	q->rq_broken = true;
+	request(ROVE_SVC_UC | ROVE_OP_SEND_ONLY, EPSN + 2, false, 0, 8);
+	run();
+	CHECK(q->t.state == ROVE_TQP_ERR && q->event[ROVE_EVENT_QP_FATAL] == 1 && !wired,
+	      "state %d", q->t.state);
+	COUNTED(NAK_TX, 0);
 }
 
 static bool three_dropped(void)
@@ -747,6 +776,7 @@ static void pending_replies(void)
 
 	for (again = 0; again < 4; again++) {
 		start(ROVE_SVC_RC);
+		rove_tqp_max_res(&q->t, 16);
 		sc.eagain = 1000000;
 		for (i = 0; i < 4; i++)
 			request(ROVE_OP_READ_REQUEST, EPSN + 2 * i, true, 2 * MTU, 0);
@@ -764,6 +794,31 @@ static void pending_replies(void)
 			      wire[i].msn == i / 2 + 1,
 			      "answer %u: psn %x", i, wire[i].psn);
 	}
+}
+
+/* Who asks again for an earlier one asks again for those behind it, too. */
+static void cut_replies(void)
+{
+	static const u32 again[] = { 1, 3, 2 };
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 5);
+	for (i = 0; i < 5; i++)
+		request(ROVE_OP_READ_REQUEST, EPSN + i, true, MTU, 0);
+	run();
+	CHECK(wired == 5, "%u answers", wired);
+	sc.eagain = 1000000;
+	for (i = 0; i < ARRAY_SIZE(again); i++)
+		request(ROVE_OP_READ_REQUEST, EPSN + again[i], true, MTU, 0);
+	awaited = 5 + ARRAY_SIZE(again);
+	sim_run_until(all_in, NS_PER_S);
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 7 && wire[5].psn == EPSN + 1 && wire[6].psn == EPSN + 2,
+	      "%u answers, %x %x", wired - 5, wire[5].psn, wire[6].psn);
+	CHECK(wire[5].msn == 2 && wire[6].msn == 3, "messages %u, %u", wire[5].msn,
+	      wire[6].msn);
 }
 
 /* The right word for what is wrong: too long is invalid, beyond the region no access. */
@@ -948,9 +1003,9 @@ int byhand_run(void)
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
 		syndromes, old_news, timeouts, congestion, rnr_probe, waits_for_pages,
-		rights_taken_away, local_work, states, xrc_sides, acks_wanted, gaps,
+		rights_taken, local_work, states, xrc_sides, acks_wanted, gaps,
 		uc_gaps,
-		pending_replies, refusals, last_words, message_numbers, page_naks, budgets,
+		pending_replies, cut_replies, refusals, last_words, message_numbers, page_naks, budgets,
 	};
 	u32 i;
 

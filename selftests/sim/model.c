@@ -416,6 +416,8 @@ void model_after_error(struct sim_qp *qp)
 	if (qp->r_posted - qp->r_done != (qp->rq_broken ? qp->rq_prod - qp->rq_fetched : 0))
 		sim_fail(qp, "%llu of %llu receives never completed",
 			 qp->r_posted - qp->r_done, qp->r_posted);
+	if (qp->t.resp.reply_count)
+		sim_fail(qp, "owes answers in the error state");
 	if (qp->event[ROVE_EVENT_LAST_WQE] !=
 	    (qp->srq && qp->t.service != ROVE_SVC_XRC))
 		sim_fail(qp, "LAST_WQE %u times", qp->event[ROVE_EVENT_LAST_WQE]);

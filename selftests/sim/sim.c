@@ -3,7 +3,7 @@
  * sim.c - options, scenarios, rounds and verdicts
  *
  *	sim [--scenario NAME] [--seed N|random] [--rounds N] [--scale PERCENT]
- *	    [--first-failure] [-v]
+ *	    [--seconds N] [--first-failure] [-v]
  *
  * A scenario is run in rounds of their own seeds: a few connections with
  * random limits, some ten thousand work requests, then silence, then a look
@@ -21,6 +21,7 @@
 
 struct sim sim;
 u32 scale = 100;
+static u32 time_limit;	/* of a scenario, in seconds; 0: none */
 struct stats stats;
 
 #define PCT(x)	((u32)((x) * 10000))
@@ -406,8 +407,18 @@ static bool run_scenario(const struct scenario *sc, u64 seed, u32 rounds, u32 nu
 	for (r = 0; r < rounds && ok; r++) {
 		ok = try_round(sc, seed + r, min(msgs, (u64)ROUND_MSGS), &checks);
 		sim_end_round();
+		/* Who runs for hours may be stopped, and go on behind that. */
+		if (ok && r % 1000 == 999) {
+			printf("# seeds %llu to %llu are done, %llu messages\n", seed,
+			       seed + r, stats.wrs);
+			fflush(stdout);
+		}
+		if (time_limit && wall() - start > time_limit)
+			rounds = r + 1;
 	}
 	seconds = wall() - start;
+	if (rounds > 1)
+		printf("# seeds %llu to %llu\n", seed, seed + r - 1);
 	if (ok)
 		bad = check_stats(sc, rounds);
 	printf("%sok %u - %s", ok && !bad ? "" : "not ", num, sc->name);
@@ -435,7 +446,7 @@ static void usage(void)
 {
 	u32 i;
 
-	printf("usage: %s [--scenario NAME] [--seed N|random] [--rounds N] [--scale PERCENT] [--first-failure] [-v]\nscenarios:",
+	printf("usage: %s [--scenario NAME] [--seed N|random] [--rounds N] [--scale PERCENT] [--seconds N] [--first-failure] [-v]\nscenarios:",
 	       program);
 	for (i = 0; i < ARRAY_SIZE(scenarios); i++)
 		printf(" %s", scenarios[i].name);
@@ -472,6 +483,8 @@ int main(int argc, char **argv)
 			rounds = atoi(val);
 		else if (!strcmp(arg, "--scale"))
 			scale = atoi(val);
+		else if (!strcmp(arg, "--seconds"))
+			time_limit = atoi(val);
 		else if (!strcmp(arg, "--seed") && !strcmp(val, "random"))
 			seed = mix(time(NULL)) >> 16;
 		else if (!strcmp(arg, "--seed"))
