@@ -11,10 +11,12 @@
  *       fault   the answer to a create command cannot be written
  *       timers  queue pairs destroyed while a timer of theirs runs
  *       stuck   queue pairs destroyed while the network holds their packets
+ *       last    the receiver's is destroyed as soon as its completion is there
  *
  * Plain libibverbs, and uverbs' write(2) commands for "fault".  Prints TAP.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -783,6 +785,46 @@ static void run_stuck(int n)
 	outcome(worst < PROMPT_MS, "destroyed while the network holds packets");
 }
 
+static void *end_upon_message(void *unused)
+{
+	struct ibv_wc wc;
+
+	while (!ibv_poll_cq(B.cq, 1, &wc))
+		;
+	destroy(&B);
+	return NULL;
+}
+
+/*
+ * As programs do that have got their last message: the sender, who has nobody left
+ * to try again with, is to get its acknowledgement.
+ */
+static void run_last(int n)
+{
+	struct ibv_sge sge = { (uintptr_t)B.buf, 64, B.mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_wc wc;
+	pthread_t thread;
+	int i, lost = 0;
+
+	for (i = 0; i < n; i++) {
+		pair();
+		connect_to(&A, &B, B.qp->qp_num, 10, 1);
+		connect_to(&B, &A, A.qp->qp_num, 10, 1);
+		must(!ibv_post_recv(B.qp, &wr, &bad), "post_recv");
+		must(!pthread_create(&thread, NULL, end_upon_message, NULL),
+		     "thread");
+		post(&A, &B, IBV_WR_SEND, 64);
+		while (!ibv_poll_cq(A.cq, 1, &wc))
+			;
+		lost += wc.status != IBV_WC_SUCCESS;
+		pthread_join(thread, NULL);
+		destroy(&A);
+	}
+	note("%d of %d senders were left alone\n", lost, n);
+	outcome(!lost, "destroyed upon the last message, which is acknowledged");
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode;
@@ -809,6 +851,8 @@ int main(int argc, char **argv)
 		run_fault(n);
 	else if (!strcmp(mode, "timers"))
 		run_timers(n);
+	else if (!strcmp(mode, "last"))
+		run_last(n);
 	else
 		run_stuck(n);
 	return failed > 0;

@@ -49,6 +49,7 @@ life 60 query
 life 120 fault 100
 t "nothing is left of what failed" nothing_left
 life 120 timers 30
+life 60 last 500
 nA tc qdisc replace dev va root netem delay 3s && nB tc qdisc replace dev vb root netem delay 3s
 life 120 stuck 8
 netem_off

@@ -470,6 +470,8 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	 */
 	if (qp->t.service == ROVE_SVC_UD && qp->t.state == ROVE_TQP_RTS)
 		rove_tqp_send(&qp->t, ktime_get_ns());
+	else
+		rove_tqp_answer(&qp->t);
 	qp->dead = true;
 	qp->t.state = ROVE_TQP_RESET;
 	rove_xrc_let_go(qp);
@@ -621,6 +623,7 @@ static void change_state(struct rove_qp *qp, enum ib_qp_state to, bool notify)
 
 	switch (to) {
 	case IB_QPS_RESET:
+		rove_tqp_answer(t);
 		reset(qp);
 		qp->attr = (struct ib_qp_attr) { .path_mtu = IB_MTU_256 };
 		rove_pace_set(qp, 0);
@@ -645,6 +648,7 @@ static void change_state(struct rove_qp *qp, enum ib_qp_state to, bool notify)
 			rove_tqp_drain(t);
 		break;
 	default:
+		rove_tqp_answer(t);
 		rove_tqp_error(t);
 		return;		/* which has told */
 	}

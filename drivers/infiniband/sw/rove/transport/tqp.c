@@ -114,6 +114,12 @@ void rove_tqp_send(struct rove_tqp *t, u64 now)
 	rearm(t);
 }
 
+void rove_tqp_answer(struct rove_tqp *t)
+{
+	if (t->service != ROVE_SVC_UD)
+		rove_resp_run(t);
+}
+
 bool rove_tqp_waits(const struct rove_tqp *t)
 {
 	/* In SQE what is posted is flushed, by whoever looks. */

@@ -373,6 +373,15 @@ void rove_tqp_flush(struct rove_tqp *t);
 void rove_tqp_send(struct rove_tqp *t, u64 now);
 
 /**
+ * rove_tqp_answer() - send what the responder owes, now
+ * @t: the QP, which is about to leave the states that answer
+ *
+ * A completion is there before its acknowledgement is sent; who ends the QP upon it
+ * must not leave the peer without one, to try again until it gives up.
+ */
+void rove_tqp_answer(struct rove_tqp *t);
+
+/**
  * rove_tqp_waits() - will the transport look at the send queue again by itself?
  * @t: the QP, not in the error state
  *
