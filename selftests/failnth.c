@@ -54,12 +54,13 @@ struct verb {
 	const char *name;
 	void *(*call)(void);		/* NULL: failed, errno says why */
 	int (*undo)(void *made);
-	int also;			/* another errno that is an answer */
+	int also[2];			/* other errnos that are answers */
+	int misses;			/* that it may meet no failure, though there are more */
 };
 
 static void one_by_one(const struct verb *v)
 {
-	int n, failures = 0, err;
+	int n, failures = 0, misses = 0, err;
 	char name[128];
 	void *made;
 	bool hit;
@@ -78,12 +79,19 @@ static void one_by_one(const struct verb *v)
 			printf("# site %d: cannot be undone (errno %d)\n", n, errno);
 			good = false;
 		}
+		if (!hit && made && misses < v->misses) {
+			misses++;
+			n--;
+			continue;
+		}
 		if (!hit) {
 			good &= made != NULL;
 			break;
 		}
+		misses = 0;
 		failures += !made;
-		if (!made && err != ENOMEM && err != EFAULT && err != v->also) {
+		if (!made && err != ENOMEM && err != EFAULT &&
+		    err != v->also[0] && err != v->also[1]) {
 			printf("# site %d: errno %d\n", n, err);
 			good = false;
 		}
@@ -380,7 +388,7 @@ static int un_link(void *p)
 int main(int argc, char **argv)
 {
 	static const struct verb verbs[] = {
-		{ "open_device", do_open, un_open, ENOENT },
+		{ "open_device", do_open, un_open, { ENOENT } },
 		{ "alloc_pd", do_pd, un_pd },
 		{ "reg_mr of 3 pages", do_mr, un_mr },
 		{ "reg_mr of 4 MiB", do_big_mr, un_mr },
@@ -402,9 +410,11 @@ int main(int argc, char **argv)
 		{ "create_ah", do_ah, un_ah },
 		{ "attach_mcast", do_attach, un_attach },
 		{ "advise_mr", do_advise, NULL },
-		{ "post_send", do_post, NULL },
+		/* there is no call when the kernel looks at the ring just then */
+		{ "post_send", do_post, NULL, .misses = 20 },
 		{ "modify_qp, RESET to RTS", do_modify, un_modify },
-		{ "rdma link add", do_link, un_link, ENOBUFS },
+		/* ENFILE: no memory for the inode of a socket */
+		{ "rdma link add", do_link, un_link, { ENOBUFS, ENFILE } },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 	unsigned int i;
