@@ -844,6 +844,8 @@ static void refusals(void)
 		{ ROVE_OP_SEND_ONLY, 0, MTU + 1, ROVE_NAK_INV_REQ },
 		{ ROVE_OP_SEND_ONLY, 0, 101, ROVE_NAK_INV_REQ },
 		{ ROVE_OP_SEND_MIDDLE, 0, MTU, ROVE_NAK_INV_REQ },
+		/* Nobody's key. */
+		{ ROVE_OP_SEND_ONLY_INV, 0, 8, ROVE_NAK_INV_REQ },
 	};
 	u32 i;
 
@@ -900,6 +902,34 @@ static void last_words(void)
 		COUNTED(RX_BAD_STATE, 3);
 		COUNTED(DUP_REQUEST, 0);
 	}
+}
+
+/* Payload where there is none: no packet at all. */
+static void malformed(void)
+{
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 4);
+	request(ROVE_OP_FETCH_ADD, EPSN, true, 0, 4);
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ACK_PLAIN, 1, 4);
+	CHECK(wired == 1 && !sends && untouched() && q->t.state == ROVE_TQP_RTS,
+	      "%u packets, %u completions", wired, sends);
+}
+
+/* A datagram goes where its work request says, and is then no longer under way. */
+static void datagram(void)
+{
+	struct rove_send_wqe *wqe;
+
+	start(ROVE_SVC_UD);
+	wqe = post(ROVE_WR_SEND, 8, SIGNALED);
+	wqe->ah = 1;
+	wqe->remote_qpn = 0xff123456;
+	go();
+	CHECK(wired == 1 && sends == 1 && q->t.dest_qpn == 0x123456, "to %x",
+	      q->t.dest_qpn);
+	CHECK(rove_tqp_idle(&q->t), "not idle");
 }
 
 /* Messages of all kinds are counted in what answers them. */
@@ -1005,7 +1035,7 @@ int byhand_run(void)
 		syndromes, old_news, timeouts, congestion, rnr_probe, waits_for_pages,
 		rights_taken, local_work, states, xrc_sides, acks_wanted, gaps,
 		uc_gaps,
-		pending_replies, cut_replies, refusals, last_words, message_numbers, page_naks, budgets,
+		pending_replies, cut_replies, refusals, last_words, message_numbers, malformed, datagram, page_naks, budgets,
 	};
 	u32 i;
 
