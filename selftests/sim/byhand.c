@@ -114,6 +114,7 @@ static void window(u32 n)
 {
 	q->t.req.window = n;
 	q->t.req.cwnd = n;
+	q->t.req.ssthresh = n;
 }
 
 static void run(void)
@@ -321,7 +322,7 @@ static void implied_nak(void)
 			       (t[i].opcode == ROVE_OP_READ_RESP_ONLY));
 			CHECK(wired == 6, "case %u: twice", i);
 			COUNTED(IMPLIED_NAK, 1);
-			CHECK(q->t.req.cwnd == 32, "cwnd %u", q->t.req.cwnd);
+			CHECK(q->t.req.cwnd == 4, "cwnd %u", q->t.req.cwnd);
 		}
 	}
 }
@@ -473,7 +474,7 @@ static void timeouts(void)
 	      "a short timeout takes %llu ns", wait);
 }
 
-/* How much may be under way: half of it after a loss, never too little, then more. */
+/* How much may be under way: little after a loss, fast up to half of it, then slowly more. */
 static void congestion(void)
 {
 	u32 i;
@@ -484,16 +485,16 @@ static void congestion(void)
 	go();
 	CHECK(q->t.req.cwnd == 64 && wired == 60, "cwnd %u", q->t.req.cwnd);
 	answer(ROVE_OP_ACKNOWLEDGE, PSN + 1, ROVE_AETH_NAK, 1, 0);
-	CHECK(q->t.req.cwnd == 32 && wired == 60 + 32, "cwnd %u, %u packets",
-	      q->t.req.cwnd, wired);
+	CHECK(q->t.req.cwnd == 4 && q->t.req.ssthresh == 32 && wired == 60 + 4,
+	      "cwnd %u, %u packets", q->t.req.cwnd, wired);
 	ack(PSN + 10, 11);
-	CHECK(q->t.req.cwnd == 42 && wired == 60 + 52, "cwnd %u, %u packets",
+	CHECK(q->t.req.cwnd == 14 && wired == 60 + 4 + 14, "cwnd %u, %u packets",
 	      q->t.req.cwnd, wired);
 	for (i = 0; i < 4; i++)
 		answer(ROVE_OP_ACKNOWLEDGE, PSN + 11, ROVE_AETH_NAK, 11, 0);
-	CHECK(q->t.req.cwnd == 16, "cwnd %u", q->t.req.cwnd);
+	CHECK(q->t.req.cwnd == 4 && q->t.req.ssthresh == 4, "cwnd %u", q->t.req.cwnd);
 	ack(PSN + 59, 60);
-	CHECK(q->t.req.cwnd == 64 && sends == 60, "cwnd %u", q->t.req.cwnd);
+	CHECK(q->t.req.cwnd == 5 && sends == 60, "cwnd %u", q->t.req.cwnd);
 
 	start(ROVE_SVC_RC);
 	window(8);
@@ -501,7 +502,7 @@ static void congestion(void)
 		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	go();
 	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_NAK, 0, 0);
-	CHECK(q->t.req.cwnd == 8, "cwnd %u of 8", q->t.req.cwnd);
+	CHECK(q->t.req.cwnd == 4, "cwnd %u of 8", q->t.req.cwnd);
 }
 
 /* The wait over, one message alone asks whether there is a receive now. */

@@ -5,6 +5,7 @@
  * What chance seldom brings about, and what the model cannot know from outside:
  * how often and when something is sent again, and which packet ends a wait.
  */
+#include "engine.h"
 #include "sim.h"
 
 static struct sim_qp *a, *b;
@@ -363,6 +364,71 @@ static void loss_in_the_middle(void)
 	go();
 	CHECK(sends == 2 && !stats.counter[ROVE_CNT_TIMEOUT], "%llu timeouts",
 	      stats.counter[ROVE_CNT_TIMEOUT]);
+}
+
+static u64 probes;
+
+static bool probed(void)
+{
+	return stats.counter[ROVE_CNT_PROBE] > probes;
+}
+
+/*
+ * Of a tail that is lost nobody knows: a probe finds out, long before the timeout and
+ * without a retry.  Nor does anybody know when what a NAK asked for is lost, too.
+ */
+static void tail_lost(void)
+{
+	u64 t;
+	u32 i;
+
+	start(256);
+	a->t.timeout = 20;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	lose.from = a;
+	lose.opcode = -1;
+	lose.psn = 103;
+	lose.times = 1;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 512, SIGNALED);
+	t = sim.now;
+	go();
+	CHECK(sends == 3 && !send_log[2].status, "%u completions", sends);
+	CHECK(stats.counter[ROVE_CNT_PROBE] && !stats.counter[ROVE_CNT_TIMEOUT],
+	      "%llu probes, %llu timeouts", stats.counter[ROVE_CNT_PROBE],
+	      stats.counter[ROVE_CNT_TIMEOUT]);
+	CHECK(wire[wired - 1].at - t < 20 * NS_PER_MS && a->t.req.retries == 7,
+	      "a tail costs %llu ns", wire[wired - 1].at - t);
+	lose.psn = 106;
+	lose.times = 2;
+	post(ROVE_WR_RDMA_WRITE, 2560, SIGNALED);
+	t = sim.now;
+	go();
+	CHECK(sends == 4 && !stats.counter[ROVE_CNT_TIMEOUT], "%llu timeouts",
+	      stats.counter[ROVE_CNT_TIMEOUT]);
+	CHECK(wire[wired - 1].at - t < 20 * NS_PER_MS, "a NAK unheard costs %llu ns",
+	      wire[wired - 1].at - t);
+	/* A loss leaves a small window, which grows again. */
+	CHECK(a->t.req.cwnd < a->t.req.window && a->t.req.cwnd > ROVE_MIN_CWND,
+	      "window %u", a->t.req.cwnd);
+	/* Ten packets are lost, and the first probe: not each waits for its own. */
+	for (i = 0; i < 10; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	/* All ten at once: what came after them would show that they are missing. */
+	a->t.req.cwnd = a->t.req.window;
+	a->blackhole = true;
+	probes = stats.counter[ROVE_CNT_PROBE];
+	t = sim.now;
+	tqp_send(a);
+	sim_run_until(probed, 100 * NS_PER_S);
+	a->blackhole = false;
+	go();
+	CHECK(sends == 14 && stats.counter[ROVE_CNT_PROBE] <= probes + 2 &&
+	      !stats.counter[ROVE_CNT_TIMEOUT], "%u completions, %llu probes", sends,
+	      stats.counter[ROVE_CNT_PROBE] - probes);
+	CHECK(wire[wired - 1].at - t < 100 * NS_PER_MS, "ten cost %llu ns",
+	      wire[wired - 1].at - t);
 }
 
 /* The ACK is lost: sent again, executed once. */
@@ -1431,7 +1497,7 @@ int directed_run(void)
 {
 	static void (*const cases[])(void) = {
 		retry_exhausted, no_timeout, retries_refilled, rnr_exhausted,
-		rnr_for_ever, loss_in_the_middle, ack_lost, read_partial,
+		rnr_for_ever, loss_in_the_middle, tail_lost, ack_lost, read_partial,
 		atomic_replayed, atomic_misaligned, no_resources, zero_length, coalesced, credits,
 		message_numbers, ack_not_forgotten, long_messages, established,
 		error_in_the_middle, qp_rights, beyond_region, too_long,

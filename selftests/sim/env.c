@@ -468,7 +468,7 @@ void env_check(struct sim_qp *qp)
 	if (req->cur - req->done > req->fetched - req->done ||
 	    req->fetched - req->done > req->depth)
 		sim_fail(qp, "done %u, cur %u, fetched %u", req->done, req->cur, req->fetched);
-	if (req->cwnd > req->window || req->cwnd < min(req->window, 16U))
+	if (req->cwnd > req->window || req->cwnd < min(req->window, 4U))
 		sim_fail(qp, "cwnd %u of %u", req->cwnd, req->window);
 	for (i = req->done; i != req->fetched; i++) {
 		const struct rove_swqe *w = rove_swqe(req, i);

@@ -64,6 +64,7 @@
 		{ ROVE_CNT_IMPLIED_NAK,		"implied NAK" },	\
 		{ ROVE_CNT_RNR_NAK_RX,		"RNR NAK" },		\
 		{ ROVE_CNT_RETRANS,		"sent again" },		\
+		{ ROVE_CNT_PROBE,		"probe" },		\
 		{ ROVE_CNT_RETRY_EXC,		"retries exceeded" },	\
 		{ ROVE_CNT_RNR_EXC,		"RNR retries exceeded" })
 
@@ -74,6 +75,7 @@
 		{ ROVE_TQP_RTR,			"RTR" },		\
 		{ ROVE_TQP_RTS,			"RTS" },		\
 		{ ROVE_TQP_SQD,			"SQD" },		\
+		{ ROVE_TQP_SQE,			"SQE" },		\
 		{ ROVE_TQP_ERR,			"ERR" })
 
 TRACE_EVENT(rove_wr,

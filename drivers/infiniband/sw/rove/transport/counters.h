@@ -40,6 +40,7 @@
 	X(RETRY_EXC,		"retry_exceeded_err")		\
 	X(RNR_EXC,		"retry_rnr_exceeded_err")	\
 	X(RETRANS,		"retransmitted_bursts")		\
+	X(PROBE,		"loss_probes")			\
 	X(TX_BACKPRESSURE,	"send_backpressure")		\
 	X(TX_ERR,		"send_err")			\
 	X(SQ_POLL,		"sq_ring_polls")		\

@@ -28,8 +28,20 @@
 /* Packets that an acknowledgement is worth while more follow. */
 #define ROVE_ACK_SPACING	64
 
-/* However much is lost, so many packets may be unacknowledged. */
-#define ROVE_MIN_CWND		16U
+/* Packets that may be unacknowledged at first, and however much is lost. */
+#define ROVE_FIRST_CWND		128U
+#define ROVE_MIN_CWND		4U
+/* Packets more that may be, for each window that arrives without loss or queue. */
+#define ROVE_CWND_STEP		8
+
+/* An answer that takes so much longer than the fastest has waited in a queue. */
+#define ROVE_QUEUE_NS		25000000ULL
+/*
+ * Silence for two round trips, and for what a busy peer may take in addition: a tick;
+ * and before one has been measured.
+ */
+#define ROVE_PROBE_NS		4000000ULL
+#define ROVE_FIRST_PROBE_NS	100000000ULL
 
 /* Not even an impatient ACK timeout is shorter: it would fire without loss. */
 #define ROVE_MIN_RTO_NS		1000000ULL

@@ -159,14 +159,79 @@ static u64 rto(const struct rove_tqp *t)
 	return max(factor * (4096ULL << t->timeout), ROVE_MIN_RTO_NS);
 }
 
+static void set_alarm(struct rove_requester *req, u64 rto, u64 probe)
+{
+	req->rto_deadline = rto;
+	req->probe_deadline = probe;
+	req->alarm = min(rto, probe);
+}
+
+static void stop_rto(struct rove_requester *req)
+{
+	set_alarm(req, ROVE_NO_DEADLINE, ROVE_NO_DEADLINE);
+}
+
+static void probe_at(struct rove_requester *req, u64 when)
+{
+	set_alarm(req, req->rto_deadline, when);
+}
+
 static void restart_rto(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
 	if (t->timeout && req->psn_una != req->psn_next && !req->rnr_wait)
-		req->rto_deadline = now + rto(t);
+		set_alarm(req, now + rto(t), now + req->probe_wait);
 	else
-		req->rto_deadline = ROVE_NO_DEADLINE;
+		stop_rto(req);
+}
+
+/*
+ * Take the time from a request for an acknowledgement to the answer.  Nothing was
+ * sent again meanwhile, so it is the answer to that request (Karn's algorithm).
+ * The slowest of late counts, lest a queue that fills is taken for a loss.
+ */
+static void measure(struct rove_requester *req, u64 now)
+{
+	u64 rtt = now - req->rtt_since;
+
+	req->rtt_since = 0;
+	req->rtt = max(rtt, req->rtt - req->rtt / 8);
+	req->rtt_min = min(rtt, req->rtt_min);
+	req->probe_wait = 2 * req->rtt + ROVE_PROBE_NS;
+	/* Where no queue is, more may go at once (TCP Illinois). */
+	req->step = 2 * rtt < 3 * req->rtt_min ? ROVE_CWND_STEP : 1;
+	/* A queue fills: what more is sent will make it overflow (HyStart). */
+	if (rtt - req->rtt_min > ROVE_QUEUE_NS)
+		req->ssthresh = min(req->ssthresh, req->cwnd);
+}
+
+/* @n packets have arrived: slow start, then congestion avoidance (RFC 5681). */
+static void grow(struct rove_requester *req, u32 n)
+{
+	if (req->cwnd < req->ssthresh) {
+		req->cwnd = min(req->cwnd + n, req->ssthresh);
+		return;
+	}
+	req->grown += n;
+	if (req->grown >= req->cwnd) {
+		req->grown = 0;
+		req->cwnd = min(req->cwnd + req->step, req->window);
+	}
+}
+
+/*
+ * What was sent has been lost, and what is behind the hole was sent for nothing, as the
+ * peer keeps nothing of it.  It may still stand in the queue that lost it: begin anew
+ * with little (Tahoe), and reach half of what was too much.
+ */
+static void shrink(struct rove_requester *req)
+{
+	u32 least = min(req->window, ROVE_MIN_CWND);
+
+	req->ssthresh = max(req->cwnd / 2, least);
+	req->cwnd = least;
+	req->grown = 0;
 }
 
 /* Everything up to, not including, @psn has arrived at the peer. */
@@ -174,8 +239,13 @@ static void progress(struct rove_tqp *t, u32 psn, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
-	req->cwnd = min(req->cwnd + psn_diff(psn, req->psn_una), req->window);
+	if (req->rtt_since && psn_diff(psn, req->rtt_psn) >= 0)
+		measure(req, now);
+	if (req->cwnd < req->window)
+		grow(req, psn_diff(psn, req->psn_una));
 	req->psn_una = psn;
+	req->probing = false;
+	req->lost = false;
 	req->retries = t->retry_cnt;
 	req->rnr_retries = t->rnr_retry;
 	req->rnr_wait = false;
@@ -233,15 +303,14 @@ static void acknowledge(struct rove_tqp *t, u32 psn, u64 now)
 		progress(t, una, now);
 }
 
-/*
- * Send again from the oldest packet that is not acknowledged (go-back-N).  What
- * was sent behind the hole was sent for nothing: let that be less the next time.
- */
+/* Send again from the oldest packet that is not acknowledged (go-back-N). */
 static void go_back(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
-	req->cwnd = max(req->cwnd / 2, min(req->window, ROVE_MIN_CWND));
+	req->rtt_since = 0;
+	req->probing = false;
+	req->lost = false;
 	req->psn_next = req->psn_una;
 	req->psn_ackreq = req->psn_una;
 	req->cur = req->done;
@@ -260,6 +329,7 @@ static bool retry(struct rove_tqp *t, u64 now)
 		return false;
 	}
 	req->retries--;
+	shrink(req);
 	go_back(t, now);
 	return true;
 }
@@ -273,6 +343,7 @@ static void implied_nak(struct rove_tqp *t, u64 now)
 	if (t->req.went_back)
 		return;
 	rove_env_count(t, ROVE_CNT_IMPLIED_NAK);
+	shrink(&t->req);
 	go_back(t, now);
 }
 
@@ -404,8 +475,13 @@ static void advance(struct rove_tqp *t, u32 next, bool ackreq, u64 now)
 	req->psn_next = next;
 	if (psn_diff(next, req->psn_top) > 0)
 		req->psn_top = next;
-	if (ackreq)
+	if (ackreq) {
 		req->psn_ackreq = next;
+		if (!req->rtt_since && next == req->psn_top) {
+			req->rtt_psn = next;
+			req->rtt_since = now;
+		}
+	}
 	if (req->rto_deadline == ROVE_NO_DEADLINE)
 		restart_rto(t, now);
 	catch_up(t);
@@ -689,7 +765,7 @@ static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 	req->rnr_wait = true;
 	req->rnr_probe = true;
 	req->rnr_deadline = now + max(rove_rnr_delay(code), 10000ULL << in_a_row);
-	req->rto_deadline = ROVE_NO_DEADLINE;
+	stop_rto(req);
 }
 
 static void rx_nak(struct rove_tqp *t, u8 syndrome, u64 now)
@@ -730,13 +806,20 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 	struct rove_requester *req = &t->req;
 	u8 value = pkt->syndrome & ROVE_AETH_VALUE;
 	bool is_ack = (pkt->syndrome & ROVE_AETH_KIND) == ROVE_AETH_ACK;
+	/* It has the packet that asked, and nothing of what was sent before that? */
+	bool lost = req->probing && pkt->psn == req->probe_psn;
 
 	/* An ACK covers its own PSN, a NAK all before it. */
 	acknowledge(t, is_ack ? psn_add(pkt->psn, 1) : pkt->psn, now);
 	if (is_ack) {
 		rx_credits(req, pkt);
-		if (psn_diff(pkt->psn, req->psn_una) >= 0)
+		if (psn_diff(pkt->psn, req->psn_una) >= 0) {
 			implied_nak(t, now);
+		} else if (lost && req->psn_una != req->psn_next) {
+			/* Or it answers what came by first: see what follows. */
+			req->lost = true;
+			probe_at(req, now + ROVE_PROBE_NS);
+		}
 		return;
 	}
 	if (pkt->psn != req->psn_una) {
@@ -767,7 +850,7 @@ static void wait_for_page(struct rove_tqp *t, u64 now)
 	go_back(t, now);
 	req->rnr_wait = true;
 	req->rnr_deadline = now + ROVE_PAGE_WAIT_NS;
-	req->rto_deadline = ROVE_NO_DEADLINE;
+	stop_rto(req);
 }
 
 /*
@@ -891,6 +974,50 @@ void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 	go_on(t);
 }
 
+/*
+ * The peer has been silent for longer than it takes to answer.  What was sent last may
+ * be lost, and nobody there knows of it; or its NAK, or the packet that this
+ * asked for.  The oldest packet, sent again, finds out, and costs no retry: what
+ * its acknowledgement does not cover has been lost.
+ */
+static void probe_oldest(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	const struct rove_swqe *w = rove_swqe(req, req->done);
+	struct rove_burst b;
+
+	probe_at(req, ROVE_NO_DEADLINE);
+	if (is_read_or_atomic(w))
+		return;
+	b = payload_burst(t, w, psn_diff(req->psn_una, w->first_psn), 1);
+	b.ackreq = true;
+	if (psn_add(req->psn_una, 1) == req->rtt_psn)
+		req->rtt_since = 0;
+	if (!rove_env_emit(t, &b)) {
+		rove_env_count(t, ROVE_CNT_PROBE);
+		req->probe_psn = req->psn_una;
+		req->probing = true;
+	}
+	req->probe_wait *= 2;
+	probe_at(req, now + req->probe_wait);
+}
+
+static void silence(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	if (now - req->probe_deadline > ROVE_PROBE_NS) {
+		/* This machine was busy: the answer may be here already. */
+		probe_at(req, now + ROVE_PROBE_NS);
+	} else if (req->lost) {
+		shrink(req);
+		go_back(t, now);
+		rove_req_run(t, now);
+	} else {
+		probe_oldest(t, now);
+	}
+}
+
 void rove_req_timer(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
@@ -904,6 +1031,8 @@ void rove_req_timer(struct rove_tqp *t, u64 now)
 		rove_env_count(t, ROVE_CNT_TIMEOUT);
 		if (retry(t, now))
 			rove_req_run(t, now);
+	} else if (now >= req->probe_deadline) {
+		silence(t, now);
 	}
 }
 
@@ -912,7 +1041,7 @@ void rove_req_flush(struct rove_tqp *t)
 	struct rove_requester *req = &t->req;
 	u32 i;
 
-	req->rto_deadline = ROVE_NO_DEADLINE;
+	stop_rto(req);
 	req->rnr_deadline = ROVE_NO_DEADLINE;
 	while (req->done != req->fetched)
 		complete_send(t, take_oldest(t), ROVE_WC_WR_FLUSH_ERR, 0);

@@ -19,6 +19,8 @@ void rove_tqp_reset(struct rove_tqp *t)
 		.stride = req->stride,
 		.window = req->window,
 		.rto_deadline = ROVE_NO_DEADLINE,
+		.probe_deadline = ROVE_NO_DEADLINE,
+		.alarm = ROVE_NO_DEADLINE,
 		.rnr_deadline = ROVE_NO_DEADLINE,
 	};
 	*resp = (struct rove_responder) {
@@ -56,7 +58,11 @@ void rove_tqp_start_requester(struct rove_tqp *t, u32 psn)
 	req->psn_una = psn;
 	req->psn_top = psn;
 	req->psn_ackreq = psn;
-	req->cwnd = req->window;
+	req->cwnd = min(req->window, ROVE_FIRST_CWND);
+	req->ssthresh = req->window;
+	req->step = 1;
+	req->rtt_min = ROVE_NO_DEADLINE;
+	req->probe_wait = ROVE_FIRST_PROBE_NS;
 	req->retries = t->retry_cnt;
 	req->rnr_retries = t->rnr_retry;
 	t->state = ROVE_TQP_RTS;
@@ -65,7 +71,7 @@ void rove_tqp_start_requester(struct rove_tqp *t, u32 psn)
 /* Keep one timer armed for the earliest deadline; too early does no harm. */
 static void rearm(struct rove_tqp *t)
 {
-	u64 deadline = min(t->req.rto_deadline, t->req.rnr_deadline);
+	u64 deadline = min(t->req.alarm, t->req.rnr_deadline);
 
 	if (deadline < t->timer) {
 		t->timer = deadline;

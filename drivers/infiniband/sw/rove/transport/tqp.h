@@ -98,8 +98,15 @@ struct rove_swqe {
  * @left_at: UC: when the last packet was sent
  * @budget: what may still be sent in this run of the requester
  * @window: packets that may be unacknowledged at most
- * @cwnd: packets that may be now: grows with what is acknowledged, and is halved
- *	when packets have to be sent again
+ * @cwnd: packets that may be now: grows with what is acknowledged, fast up to
+ *	@ssthresh, slowly above; shrinks when packets are lost
+ * @ssthresh: what the network has last taken without loss or a long queue
+ * @grown: packets acknowledged since @cwnd last grew slowly
+ * @step: packets that it grows by then
+ * @rtt_psn: the round trip that is measured ends when all before it has arrived
+ * @rtt_since: when it began, 0: none is measured
+ * @rtt: the slowest of late, in nanoseconds
+ * @rtt_min: the fastest
  * @rd_outstanding: READs and atomics sent and not answered
  * @retries: left of retry_cnt; refilled by progress
  * @rnr_retries: left of rnr_retry; likewise
@@ -107,7 +114,13 @@ struct rove_swqe {
  * @rnr_probe: after an RNR NAK: one message alone, until there is progress
  * @went_back: a gap has already caused a retry; cleared by progress
  * @drained: SQ_DRAINED was reported
+ * @probing: the packet @probe_psn was sent again to find out what has been lost
+ * @lost: it was: that packet has arrived, and what is behind it seems not to have
+ * @probe_psn: see @probing
+ * @probe_wait: how long the peer may be silent before that
  * @rto_deadline: when unacknowledged packets count as lost
+ * @probe_deadline: when one is sent to find out whether they are
+ * @alarm: the earlier of the two
  * @rnr_deadline: see @rnr_wait
  */
 struct rove_requester {
@@ -128,6 +141,15 @@ struct rove_requester {
 	int budget;
 	u32 window;
 	u32 cwnd;
+	u32 ssthresh;
+	u32 grown;
+	u32 step;
+	u32 rtt_psn;
+	u32 probe_psn;
+	u64 rtt_since;
+	u64 rtt;
+	u64 rtt_min;
+	u64 probe_wait;
 	u32 rd_outstanding;
 	u8 retries;
 	u8 rnr_retries;
@@ -135,7 +157,11 @@ struct rove_requester {
 	bool rnr_probe;
 	bool went_back;
 	bool drained;
+	bool probing;
+	bool lost;
 	u64 rto_deadline;
+	u64 probe_deadline;
+	u64 alarm;
 	u64 rnr_deadline;
 };
 
