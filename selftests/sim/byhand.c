@@ -515,7 +515,9 @@ static void rnr_probe(void)
 		post(ROVE_WR_SEND, 600, i == 3 ? SIGNALED : 0);
 	go();
 	CHECK(wired == 12, "%u packets", wired);
+	q->t.req.retries = 2;
 	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
+	CHECK(q->t.req.retries == q->t.retry_cnt, "%u retries", q->t.req.retries);
 	CHECK(wired == 15 && wire[12].psn == PSN && wire[14].ask && !wire[13].ask,
 	      "%u packets", wired);
 	CHECK(wire[12].at - wire[11].at >= rove_rnr_delay(10), "too early");
@@ -603,7 +605,7 @@ static void local_work(void)
 
 	for (i = 0; i < ARRAY_SIZE(op); i++) {
 		start(ROVE_SVC_RC);
-		post(op[i][0], 0, SIGNALED)->invalidate_rkey = q->mr_alias->key;
+		post(op[i][0], 8, SIGNALED)->invalidate_rkey = q->mr_alias->key;
 		go();
 		CHECK(sends == 1 && !sent[0].status && sent[0].opcode == op[i][1] &&
 		      !sent[0].byte_len, "operation %u: status %u, opcode %u", op[i][0],

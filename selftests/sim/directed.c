@@ -548,11 +548,13 @@ static void atomic_write(void)
 		      "length %u: status %u", len, send_log[0].status);
 		CHECK(len == 8 || pristine(), "executed all the same");
 	}
-	start(256);
-	post(ROVE_WR_ATOMIC_WRITE, 8, SIGNALED)->remote_addr += 4;
-	go();
-	CHECK(send_log[0].status == ROVE_WC_REM_INV_REQ_ERR && pristine(),
-	      "status %u", send_log[0].status);
+	for (len = 1; len < 8; len++) {
+		start(256);
+		post(ROVE_WR_ATOMIC_WRITE, 8, SIGNALED)->remote_addr += len;
+		go();
+		CHECK(send_log[0].status == ROVE_WC_REM_INV_REQ_ERR && pristine(),
+		      "status %u", send_log[0].status);
+	}
 
 	/* Its answer is lost, and comes again without another store. */
 	start(256);
