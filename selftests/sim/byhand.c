@@ -124,17 +124,8 @@ static void run(void)
 
 static struct rove_send_wqe *post(u8 op, u32 len, u8 flags)
 {
-	struct rove_send_wqe *wqe = env_sq_slot(q);
+	struct rove_send_wqe *wqe = user_post(q, op, len, flags);
 
-	memset(wqe, 0, sizeof(*wqe));
-	wqe->wr_id = q->sq_prod++;
-	wqe->opcode = op;
-	wqe->flags = flags;
-	wqe->num_sge = !!len;
-	if (len)
-		wqe->sge[0] = (struct rove_sge) {
-			q->mr_local->va, len, q->mr_local->key
-		};
 	wqe->remote_addr = 8;
 	wqe->rkey = 1;
 	return wqe;
@@ -142,14 +133,7 @@ static struct rove_send_wqe *post(u8 op, u32 len, u8 flags)
 
 static void post_recv(u32 len)
 {
-	struct rove_recv_wqe *wqe = env_rq_slot(q);
-
-	wqe->wr_id = q->rq_prod++;
-	wqe->num_sge = !!len;
-	if (len)
-		wqe->sge[0] = (struct rove_sge) {
-			q->mr_recv->va, len, q->mr_recv->key
-		};
+	user_post_recv(q, len);
 }
 
 static void go(void)

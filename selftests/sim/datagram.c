@@ -81,17 +81,8 @@ static void start(u32 mtu)
 
 static struct rove_send_wqe *post(u8 op, u32 len, u8 flags)
 {
-	struct rove_send_wqe *wqe = env_sq_slot(a);
+	struct rove_send_wqe *wqe = user_post(a, op, len, flags);
 
-	memset(wqe, 0, sizeof(*wqe));
-	wqe->wr_id = a->sq_prod++;
-	wqe->opcode = op;
-	wqe->flags = flags;
-	wqe->num_sge = !!len;
-	if (len)
-		wqe->sge[0] = (struct rove_sge) {
-			a->mr_local->va, len, a->mr_local->key
-		};
 	wqe->ah = 1;
 	wqe->remote_qpn = b->t.qpn;
 	wqe->remote_qkey = QKEY;
@@ -100,15 +91,7 @@ static struct rove_send_wqe *post(u8 op, u32 len, u8 flags)
 
 static struct rove_recv_wqe *post_recv(u32 len)
 {
-	struct rove_recv_wqe *wqe = env_rq_slot(b);
-
-	wqe->wr_id = b->rq_prod++;
-	wqe->num_sge = !!len;
-	if (len)
-		wqe->sge[0] = (struct rove_sge) {
-			b->mr_recv->va, len, b->mr_recv->key
-		};
-	return wqe;
+	return user_post_recv(b, len);
 }
 
 static void go(void)

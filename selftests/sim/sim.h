@@ -556,6 +556,9 @@ const struct scenario *swarm_draw(const struct scenario *base);
 /* ---- user.c ---- */
 struct sim_qp *user_new_pair(void);
 struct sim_qp *user_still_pair(u8 service, u32 sq_depth, u32 rq_depth, u32 mtu);
+/* A script's request, or receive, of @len bytes: filled in, and in the ring. */
+struct rove_send_wqe *user_post(struct sim_qp *qp, u8 op, u32 len, u8 flags);
+struct rove_recv_wqe *user_post_recv(struct sim_qp *qp, u32 len);
 void user_connect(struct sim_qp *qp);
 void user_start(struct sim_qp *qp);
 void user_ready(struct sim_qp *qp);

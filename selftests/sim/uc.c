@@ -398,16 +398,8 @@ static void start(u32 mtu)
 
 static struct rove_send_wqe *post(u8 op, u32 len)
 {
-	struct rove_send_wqe *wqe = env_sq_slot(a);
+	struct rove_send_wqe *wqe = user_post(a, op, len, ROVE_WR_SIGNALED);
 
-	memset(wqe, 0, sizeof(*wqe));
-	wqe->wr_id = a->sq_prod++;
-	wqe->opcode = op;
-	wqe->flags = ROVE_WR_SIGNALED;
-	wqe->num_sge = !!len;
-	wqe->sge[0] = (struct rove_sge) {
-		a->mr_local->va, len, a->mr_local->key
-	};
 	wqe->remote_addr = a->mr_target->va;
 	wqe->rkey = a->mr_target->key;
 	return wqe;
@@ -415,14 +407,7 @@ static struct rove_send_wqe *post(u8 op, u32 len)
 
 static struct rove_recv_wqe *post_recv(u32 len)
 {
-	struct rove_recv_wqe *wqe = env_rq_slot(b);
-
-	wqe->wr_id = b->rq_prod++;
-	wqe->num_sge = 1;
-	wqe->sge[0] = (struct rove_sge) {
-		b->mr_recv->va, len, b->mr_recv->key
-	};
-	return wqe;
+	return user_post_recv(b, len);
 }
 
 static void go(void)

@@ -291,6 +291,35 @@ struct sim_qp *user_still_pair(u8 service, u32 sq_depth, u32 rq_depth, u32 mtu)
 	return a;
 }
 
+struct rove_send_wqe *user_post(struct sim_qp *qp, u8 op, u32 len, u8 flags)
+{
+	struct rove_send_wqe *wqe = env_sq_slot(qp);
+
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = qp->sq_prod++;
+	wqe->opcode = op;
+	wqe->flags = flags;
+	wqe->num_sge = !!len;
+	if (len)
+		wqe->sge[0] = (struct rove_sge) {
+			qp->mr_local->va, len, qp->mr_local->key
+		};
+	return wqe;
+}
+
+struct rove_recv_wqe *user_post_recv(struct sim_qp *qp, u32 len)
+{
+	struct rove_recv_wqe *wqe = env_rq_slot(qp);
+
+	wqe->wr_id = qp->rq_prod++;
+	wqe->num_sge = !!len;
+	if (len)
+		wqe->sge[0] = (struct rove_sge) {
+			qp->mr_recv->va, len, qp->mr_recv->key
+		};
+	return wqe;
+}
+
 static u32 random_psn(void)
 {
 	if (sim.sc->wrap || !below(4))
