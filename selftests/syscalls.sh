@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Posting costs no system call: 20,000 messages of ib_write_bw -s 64, both ends
-# under strace, make fewer than 1,000 system calls beyond set-up.
+# under strace, make fewer than 1,000 system calls beyond set-up.  Two programs that poll
+# on one CPU do make some: each lets the other have it.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -39,4 +40,16 @@ t "ib_send_bw -s 64: 20,000 messages, < 1,000 system calls" few ib_send_bw 20000
 grep beyond "$tmp/t.out" | sed 's/^/# /'
 t "ib_read_bw -s 64: 20,000 messages, < 1,000 system calls" few ib_read_bw 20000 1000 "-s 64"
 grep beyond "$tmp/t.out" | sed 's/^/# /'
+
+share_cpu() {
+	local opts="-F -d %d -x %g4 -p %p -s 64 -n 500" end n
+	both 120 A "taskset -c 0 strace -f -c -e trace=sched_yield -o $tmp/strace-s ib_send_lat $opts" \
+		"taskset -c 0 strace -f -c -e trace=sched_yield -o $tmp/strace-c ib_send_lat $opts %s" || return
+	for end in s c; do
+		n=$(awk '$NF == "sched_yield" { print $4 }' "$tmp/strace-$end")
+		echo "$end: ${n:-0} times"
+		((n > 100)) || return
+	done
+}
+t "two programs that poll on one CPU let each other run" share_cpu
 done_testing

@@ -7,6 +7,7 @@
  * What stands in a CQE is handed out, never used to find anything.
  */
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 #include "rove.h"
@@ -66,9 +67,64 @@ static inline uint8_t packet_type(const struct rove_cqe *cqe)
 	return cqe->network_hdr_type == ROVE_NETWORK_IPV4 ? 0xa : 0x9;
 }
 
+/*
+ * Where the peer is on this machine, who polls in vain for long may keep from its
+ * CPU what it waits for: the peer's program, or the kernel's thread that
+ * sends.  The scheduler would have them take turns of milliseconds.  So it lets others
+ * run first now and then; seldom, if nobody has used that.
+ */
+#define VAIN_MIN	4000
+#define VAIN_MAX	(16 * VAIN_MIN)
+
+static __thread struct {
+	uint32_t limit;		/* polls in vain before others may run; 0: VAIN_MIN */
+	uint32_t count;		/* of them */
+	uint64_t half;		/* when it was half of them, ns */
+} vain;
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now = {};
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+static void let_others_run(void)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	uint64_t polled = 2 * (begin - vain.half);
+
+	sched_yield();
+	if (clock_ns(CLOCK_MONOTONIC) - begin > polled / 8)
+		vain.limit = VAIN_MIN;
+	else if (vain.limit < VAIN_MAX)
+		vain.limit *= 2;
+	vain.count = 0;
+}
+
+/* Are there others to be considered?  Locked, and there is a ring. */
+static inline bool has_local_peer(struct rove_cq *cq)
+{
+	return __atomic_load_n(&cq->ring.hdr->flags, __ATOMIC_RELAXED) &
+	       ROVE_RING_LOCAL_PEER;
+}
+
+static void polled_in_vain(void)
+{
+	if (!vain.limit)
+		vain.limit = VAIN_MIN;
+	vain.count++;
+	if (vain.count == vain.limit / 2)
+		vain.half = clock_ns(CLOCK_MONOTONIC);
+	else if (vain.count >= vain.limit)
+		let_others_run();
+}
+
 int rove_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
 	struct rove_cq *cq = to_rove_cq(ibcq);
+	bool in_vain = false;
 	int i, n;
 
 	if (unlikely(num <= 0))
@@ -76,8 +132,10 @@ int rove_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 
 	rove_lock(&cq->lock);
 	n = ready(cq, num);
-	if (n <= 0)
+	if (n <= 0) {
+		in_vain = !n && has_local_peer(cq);
 		goto unlock;
+	}
 	if (n > num)
 		n = num;
 
@@ -101,8 +159,11 @@ int rove_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	}
 	cq->cons += n;
 	publish(cq);
+	vain.count = 0;
 unlock:
 	rove_unlock(&cq->lock);
+	if (in_vain)
+		polled_in_vain();
 	return n;
 }
 
@@ -131,6 +192,7 @@ static inline int take(struct rove_cq *cq)
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct rove_cq *cq = to_rove_cq_ex(ibcq);
+	bool in_vain;
 	int ret;
 
 	if (unlikely(attr->comp_mask))
@@ -138,8 +200,14 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 
 	rove_lock(&cq->lock);
 	ret = take(cq);
-	if (ret)
-		rove_unlock(&cq->lock);
+	if (!ret) {
+		vain.count = 0;
+		return 0;
+	}
+	in_vain = ret == ENOENT && has_local_peer(cq);
+	rove_unlock(&cq->lock);
+	if (in_vain)
+		polled_in_vain();
 	return ret;
 }
 
@@ -200,14 +268,6 @@ static uint32_t read_src_qp(struct ibv_cq_ex *ibcq)
 static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 {
 	return cur(ibcq)->timestamp;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now = {};
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
 /*

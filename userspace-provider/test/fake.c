@@ -23,6 +23,8 @@ unsigned int fake_writes, fake_ioctls;
 int fake_write_errno, fake_write_errno_count;
 unsigned char fake_last_write[64];
 int fake_modify_errno;
+unsigned int fake_yields;
+int fake_others_us = -1;
 int fake_live;
 uint64_t fake_cq_wc_flags;
 
@@ -561,6 +563,18 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 }
 
 /* --- system calls, by the linker's --wrap --- */
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+	fake_yields++;
+	if (fake_others_us < 0)
+		return __real_sched_yield();
+	if (fake_others_us)
+		usleep(fake_others_us);
+	return 0;
+}
+
 ssize_t __wrap_write(int file, const void *buf, size_t len);
 ssize_t __wrap_write(int file, const void *buf, size_t len)
 {

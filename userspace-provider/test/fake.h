@@ -33,6 +33,10 @@ extern int fake_write_errno, fake_write_errno_count;
 extern unsigned char fake_last_write[64];
 extern int fake_modify_errno;
 
+/* How often the CPU was left to others; how long they take, us (-1: as it is). */
+extern unsigned int fake_yields;
+extern int fake_others_us;
+
 /* What the last CQ was asked to be. */
 extern uint64_t fake_cq_wc_flags;
 

@@ -621,6 +621,48 @@ static void t_poll(void)
 	drop_pair(&p);
 }
 
+static unsigned int yields(struct pair *p, struct ibv_cq_ex *cq, int polls)
+{
+	struct ibv_poll_cq_attr none = {};
+	struct ibv_wc wc;
+
+	fake_yields = 0;
+	while (polls--)
+		if (cq)
+			CHECK(cq->start_poll(cq, &none) == ENOENT);
+		else
+			CHECK(fake_ops->poll_cq(p->cq, 1, &wc) == 0);
+	return fake_yields;
+}
+
+/* Whoever polls in vain lets others run, often if they have a use for it. */
+static void t_poll_vain(void)
+{
+	struct pair p = make_pair();
+	struct ibv_cq_init_attr_ex attr = { .cqe = 8 };
+	struct ibv_cq_ex *ex = rove_create_cq_ex(ctx, &attr);
+	struct ibv_wc wc;
+	int i, n;
+
+	for (i = n = 0; i < 100; i++) {
+		add_cqe(&p.ring, 17, i);
+		CHECK(fake_ops->poll_cq(p.cq, 1, &wc) == 1);
+		n += yields(&p, NULL, 500);
+	}
+	CHECK(n == 0 && yields(&p, NULL, 200000) == 0);
+	p.ring.hdr->flags = fake_cq.hdr->flags = ROVE_RING_LOCAL_PEER;
+	/* Each limit's worth doubles it: 9, not 100. */
+	fake_others_us = 0;
+	n = yields(&p, NULL, 400000);
+	CHECK(n > 0 && n < 50);
+	fake_others_us = 2000;
+	CHECK(yields(&p, NULL, 400000) > 25);
+	CHECK(yields(&p, ex, 40000) > 2);
+	fake_others_us = -1;
+	CHECK(!rove_destroy_cq(ibv_cq_ex_to_cq(ex)));
+	drop_pair(&p);
+}
+
 static void t_poll_ex(void)
 {
 	struct ibv_cq_init_attr_ex attr = {
@@ -1096,6 +1138,7 @@ int main(void)
 	run("sq_sig_all", t_sig_all);
 	run("ibv_wr_*()", t_wr_api);
 	run("ibv_poll_cq()", t_poll);
+	run("ibv_poll_cq(), in vain", t_poll_vain);
 	run("ibv_start_poll()", t_poll_ex);
 	run("completions of a QP that is gone", t_forget);
 	run("arming", t_arm);

@@ -52,9 +52,13 @@
  *	means that nobody polls; for a receive queue, which nobody needs to
  *	poll, that the QP is in the error state and posts are to be flushed.
  *	Never set for a shared receive queue.
+ * @ROVE_RING_LOCAL_PEER: completion queues only: a QP's packets come from this
+ *	very machine, so its peer may be a program that wants the CPU on which
+ *	this one polls.  Once set it stays.
  */
 enum rove_ring_flags {
 	ROVE_RING_NEED_WAKEUP	= 1 << 0,
+	ROVE_RING_LOCAL_PEER	= 1 << 1,
 };
 
 /**

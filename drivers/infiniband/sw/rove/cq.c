@@ -111,6 +111,17 @@ static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
 	return 1;
 }
 
+void rove_cq_local_peer(struct rove_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->local_peer = true;
+	if (cq->user)
+		WRITE_ONCE(cq->ring.hdr->flags, ROVE_RING_LOCAL_PEER);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
 int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, u32 n,
 		bool solicited)
 {
@@ -320,6 +331,7 @@ static int rove_cq_switch(struct rove_cq *cq, struct rove_ring *to)
 	}
 	to->prod = used;
 	to->hdr->arm = READ_ONCE(from->hdr->arm);
+	to->hdr->flags = cq->local_peer ? ROVE_RING_LOCAL_PEER : 0;
 	/* the program reads it once the command has returned */
 	smp_store_release(&to->hdr->prod, used);
 	swap(*from, *to);

@@ -23,6 +23,7 @@
  *	consumer only: a program's is in shared memory
  * @user: a program consumes
  * @timestamps: the consumer asked for them
+ * @local_peer: a QP has been told to have one; see ROVE_RING_LOCAL_PEER
  * @armed: kernel consumers: enum rove_cq_arm (a program arms in the ring)
  * @event_due: an event is owed; cleared by rove_cq_notify()
  * @overrun: a completion was lost for want of room; no more are added
@@ -38,6 +39,7 @@ struct rove_cq {
 	struct rove_ring ring;
 	bool user;
 	bool timestamps;
+	bool local_peer;
 	u8 armed;
 	bool event_due;
 	bool overrun;
@@ -69,6 +71,14 @@ static inline struct rove_cq *to_rcq(struct ib_cq *ibcq)
  */
 int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, u32 n,
 		bool solicited);
+
+/**
+ * rove_cq_local_peer() - have who polls know that a peer is on this machine
+ * @cq: the CQ
+ *
+ * Context: any; takes the CQ's lock.
+ */
+void rove_cq_local_peer(struct rove_cq *cq);
 
 /**
  * rove_cq_notify() - send the events owed

@@ -86,12 +86,15 @@ static DEFINE_PER_CPU(struct completions, completions);
 void rove_env_flush_cqes(struct rove_qp *qp)
 {
 	struct completions *c = this_cpu_ptr(&completions);
-	struct ib_cq *cq = c->recv ? qp->ibqp.recv_cq : qp->ibqp.send_cq;
+	struct rove_cq *cq = to_rcq(c->recv ? qp->ibqp.recv_cq :
+					      qp->ibqp.send_cq);
 	int ret;
 
 	if (!c->n)
 		return;
-	ret = rove_cq_add(to_rcq(cq), c->cqe, c->n, c->solicited);
+	if (unlikely(qp->local_peer && !READ_ONCE(cq->local_peer)))
+		rove_cq_local_peer(cq);
+	ret = rove_cq_add(cq, c->cqe, c->n, c->solicited);
 	c->n = 0;
 	c->solicited = false;
 	if (!ret)

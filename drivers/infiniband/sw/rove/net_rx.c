@@ -430,6 +430,8 @@ static void work_off(struct rx *rx)
 			rx->qp->stream = 8;
 		else if (rx->requests && rx->qp->stream)
 			rx->qp->stream--;
+		/* It has met no device that adds checksums. */
+		rx->qp->local_peer = skb->ip_summed == CHECKSUM_PARTIAL;
 	}
 }
 

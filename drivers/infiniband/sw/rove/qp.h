@@ -91,6 +91,7 @@ struct rove_doorbell {
  * @sport: UDP source port
  * @dest: UD: serial number of the rove_dest that @av was taken from, or 0
  * @ip_id: next IPv4 identification; guarded by @lock
+ * @local_peer: it is on this machine
  * @stream: messages come in numbers; counts down with each that comes alone
  * @cpu: its home; see defer.h
  * @backlog: received and not yet worked off; in order, and before what comes later.
@@ -145,6 +146,7 @@ struct rove_qp {
 	__be16 sport;
 	u64 dest;
 	u16 ip_id;
+	bool local_peer;
 	u8 stream;
 	int cpu;
 	struct sk_buff_head backlog;
