@@ -9,6 +9,8 @@
  * many: N queue pairs (N / 2 connections) alive at once; then checked data on all of
  * them, posted to all before any completion is looked at.
  */
+#include <malloc.h>
+#include <sys/mman.h>
 #include "pair.h"
 
 #define MSG	2000
@@ -62,6 +64,23 @@ static bool all_done(struct ibv_cq *cq, int n)
 	return true;
 }
 
+/*
+ * Have what the program itself will need: where memory is short (oom.sh), it is to be
+ * a queue pair that finds none.
+ */
+static void settle_down(void)
+{
+	void *heap;
+
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	heap = malloc(8 * MB);
+	if (!heap || mlockall(MCL_CURRENT))
+		die("memory");
+	memset(heap, 1, 8 * MB);
+	free(heap);
+}
+
 static void many(int n)
 {
 	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
@@ -70,6 +89,7 @@ static void many(int n)
 
 	n /= 2;
 	good = true;
+	settle_down();
 	a.cq = ibv_create_cq(a.ctx, n * 4, NULL, NULL, 0);
 	b.cq = ibv_create_cq(b.ctx, n * 4, NULL, NULL, 0);
 	if (!a.cq || !b.cq)
