@@ -6,35 +6,43 @@
 #include <linux/ktime.h>
 #include <linux/llist.h>
 #include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/smpboot.h>
 #include "compat.h"
 #include "defer.h"
 #include "doorbell.h"
 #include "net.h"
 #include "qp.h"
 
-/* How long a CPU may be kept in one go: much less than a tick. */
+/* How long softirqs may be kept off in one go: much less than a tick. */
 #define DEFER_BUDGET_NS	(500 * NSEC_PER_USEC)
-/*
- * Then programs have their turn for this long.  Softirqs that go on and on are
- * handed to ksoftirqd, which would have to share the CPU with a program that spins for
- * its completions, a tick for the one and a tick for the other.
- */
-#define DEFER_REST_NS	(50 * NSEC_PER_USEC)
+/* How often it is decided whether the tasklet or the thread works. */
+#define DEFER_PERIOD_NS	NSEC_PER_MSEC
 
 /**
  * struct rove_deferred - one CPU's part
  * @list: QPs, each referenced; added to from any context and CPU
- * @todo: taken from @list, not yet worked off; the task's own
- * @task: works the list off
+ * @todo: taken from @list, not yet worked off; of who works
+ * @since: when the current period began, ns
+ * @busy: of it spent at work, ns
+ * @threaded: the thread works, not the tasklet; changed by who works
+ * @usable: there is a thread, and it is not parked
+ * @thread: works while there is much
+ * @task: works while there is little to do
  * @kick: has another CPU schedule @task here
- * @rest: schedules @task when programs have had their turn
+ *
+ * Both work with softirqs off on this CPU, so never at the same time.
  */
 struct rove_deferred {
 	struct llist_head list;
 	struct llist_node *todo;
+	u64 since;
+	u64 busy;
+	bool threaded;
+	bool usable;
+	struct task_struct *thread;
 	struct tasklet_struct task;
 	call_single_data_t kick;
-	struct hrtimer rest;
 };
 
 static DEFINE_PER_CPU(struct rove_deferred, rove_deferred);
@@ -52,6 +60,7 @@ static void look_after(struct rove_qp *qp)
 	bool more;
 
 	rove_qp_lock(qp);
+	qp->no_caller = true;
 	qp->deferring = true;
 	more = rove_net_backlog(qp);
 	qp->deferring = false;
@@ -66,12 +75,29 @@ static void look_after(struct rove_qp *qp)
 		rove_defer(qp);
 }
 
-static void run_deferred(struct tasklet_struct *task)
+/*
+ * The tasklet is for what comes now and then, the thread for what goes on and on:
+ * more than a quarter of the time, and until it is less than an eighth.
+ */
+static void choose(struct rove_deferred *d, u64 spent, u64 now)
 {
-	struct rove_deferred *d = container_of(task, struct rove_deferred, task);
-	u64 end = ktime_get_ns() + DEFER_BUDGET_NS;
+	u64 period = now - d->since;
 
-	while (!task_empty(d)) {
+	d->busy += spent;
+	if (period < DEFER_PERIOD_NS)
+		return;
+	WRITE_ONCE(d->threaded, d->usable &&
+		   d->busy > (d->threaded ? period / 8 : period / 4));
+	d->since = now;
+	d->busy = 0;
+}
+
+/* Softirqs are off.  True: there is more to do. */
+static bool work(struct rove_deferred *d)
+{
+	u64 begin = ktime_get_ns(), now = begin;
+
+	while (!task_empty(d) && now < begin + DEFER_BUDGET_NS) {
 		struct rove_qp *qp = llist_entry(d->todo, struct rove_qp,
 						 defer_node);
 
@@ -81,27 +107,87 @@ static void run_deferred(struct tasklet_struct *task)
 		smp_mb__after_atomic();
 		look_after(qp);
 		rove_qp_put(qp);
-		if (ktime_get_ns() >= end) {
-			hrtimer_start(&d->rest, ns_to_ktime(DEFER_REST_NS),
-				      HRTIMER_MODE_REL_PINNED);
-			return;
-		}
+		now = ktime_get_ns();
 	}
+	choose(d, now - begin, now);
+	/* Pairs with rove_defer(): it sees who works, or we see what it adds. */
+	smp_mb();
+	return !task_empty(d);
 }
 
-static enum hrtimer_restart rested(struct hrtimer *timer)
+/* Have it done.  On the CPU that @d is of. */
+static void go_on(struct rove_deferred *d)
 {
-	struct rove_deferred *d = container_of(timer, struct rove_deferred, rest);
-
-	tasklet_schedule(&d->task);
-	return HRTIMER_NORESTART;
+	if (READ_ONCE(d->threaded))
+		wake_up_process(d->thread);
+	else
+		tasklet_schedule(&d->task);
 }
+
+static void run_tasklet(struct tasklet_struct *task)
+{
+	struct rove_deferred *d = container_of(task, struct rove_deferred, task);
+
+	if (d->threaded || work(d))
+		go_on(d);
+}
+
+static int thread_should_run(unsigned int cpu)
+{
+	struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
+
+	return d->threaded && (d->todo || !llist_empty(&d->list));
+}
+
+static void run_thread(unsigned int cpu)
+{
+	struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
+
+	local_bh_disable();
+	if (work(d) && !d->threaded)
+		tasklet_schedule(&d->task);
+	local_bh_enable();
+	cond_resched();
+}
+
+static void thread_unpark(unsigned int cpu)
+{
+	WRITE_ONCE(per_cpu_ptr(&rove_deferred, cpu)->usable, true);
+}
+
+static void thread_setup(unsigned int cpu)
+{
+	set_user_nice(current, MIN_NICE);
+	thread_unpark(cpu);
+}
+
+/* The CPU is about to go; its tasklets go to another. */
+static void thread_park(unsigned int cpu)
+{
+	struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
+
+	local_bh_disable();
+	WRITE_ONCE(d->usable, false);
+	WRITE_ONCE(d->threaded, false);
+	/* Pairs with rove_defer(), as in work(). */
+	smp_mb();
+	tasklet_schedule(&d->task);
+	local_bh_enable();
+}
+
+static struct smp_hotplug_thread threads = {
+	.store = &rove_deferred.thread,
+	.thread_should_run = thread_should_run,
+	.thread_fn = run_thread,
+	.setup = thread_setup,
+	.park = thread_park,
+	.unpark = thread_unpark,
+	.thread_comm = "rove/%u",
+};
 
 static void kicked(void *arg)
 {
-	struct rove_deferred *d = arg;
-
-	tasklet_schedule(&d->task);
+	go_on(arg);
 }
 
 void rove_defer(struct rove_qp *qp)
@@ -120,7 +206,9 @@ void rove_defer(struct rove_qp *qp)
 	d = per_cpu_ptr(&rove_deferred, cpu);
 	first = llist_add(&qp->defer_node, &d->list);
 	if (cpu == this_cpu)
-		tasklet_schedule(&d->task);
+		go_on(d);
+	else if (first && READ_ONCE(d->threaded))
+		wake_up_process(d->thread);
 	else if (first)
 		/* If the call is busy it has yet to look at the list. */
 		smp_call_function_single_async(cpu, &d->kick);
@@ -158,22 +246,17 @@ int rove_defer_init(void)
 		struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
 
 		init_llist_head(&d->list);
-		tasklet_setup(&d->task, run_deferred);
+		tasklet_setup(&d->task, run_tasklet);
 		INIT_CSD(&d->kick, kicked, d);
-		rove_hrtimer_setup(&d->rest, rested, CLOCK_MONOTONIC,
-				   HRTIMER_MODE_REL_PINNED);
 	}
-	return 0;
+	return smpboot_register_percpu_thread(&threads);
 }
 
 void rove_defer_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) {
-		struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
-
-		hrtimer_cancel(&d->rest);
-		tasklet_kill(&d->task);
-	}
+	smpboot_unregister_percpu_thread(&threads);
+	for_each_possible_cpu(cpu)
+		tasklet_kill(&per_cpu_ptr(&rove_deferred, cpu)->task);
 }

@@ -6,6 +6,11 @@
  * Per CPU, a list and a tasklet: it runs after the network receive softirq has
  * worked off its batch, so that a burst of requests gets one acknowledgement.
  *
+ * Where that goes on and on, softirqs are left to ksoftirqd, and that has to share the
+ * CPU with a program that spins for its completions, some milliseconds for the one
+ * and some for the other.  So a CPU that is kept busy by us does it in a thread of its
+ * own ("rove/0"), which the scheduler prefers.
+ *
  * A QP has a home, the CPU where that is done.  As long as anything of it is under
  * way it sends from there alone, since what two CPUs send may overtake each
  * other; when it is idle it moves to where it is used next (TCP's skb->ooo_okay is

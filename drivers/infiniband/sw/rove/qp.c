@@ -127,9 +127,11 @@ static void send_events(struct work_struct *work)
 
 void rove_qp_unlock(struct rove_qp *qp)
 {
+	bool may_notify = qp->no_caller || in_serving_softirq();
 	unsigned long deferred;
 	int i;
 
+	qp->no_caller = false;
 	rove_env_flush_cqes(qp);
 	if (unlikely(__test_and_clear_bit(ROVE_QP_CQ_OVERRUN, &qp->deferred)) &&
 	    qp->t.state >= ROVE_TQP_INIT && qp->t.state != ROVE_TQP_ERR) {
@@ -142,10 +144,10 @@ void rove_qp_unlock(struct rove_qp *qp)
 	rove_net_flush(qp);
 	deferred = qp->deferred;
 	qp->deferred = 0;
-	if (deferred & NOTIFY && !qp->user && !in_serving_softirq()) {
+	if (deferred & NOTIFY && !qp->user && !may_notify) {
 		/*
 		 * Never call a kernel consumer's handler from within its own
-		 * call: the tasklet tells it.
+		 * call: defer.c tells it.
 		 */
 		qp->deferred = deferred & NOTIFY;
 		deferred &= ~NOTIFY;

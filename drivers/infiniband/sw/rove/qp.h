@@ -110,6 +110,8 @@ struct rove_doorbell {
  * @defer_node: in a CPU's list of QPs that have something to send; defer.c
  * @defer_queued: bit 0: it is in such a list
  * @deferring: defer.c has it locked, and will let it send; guarded by @lock
+ * @no_caller: defer.c has it locked, so no consumer is being called back from within
+ *	its own call; guarded by @lock, cleared when that is given back
  * @refs: references; see above
  * @released: completed when @refs falls to zero
  * @event_work: tells consumers of @events, which are due; they may sleep
@@ -165,6 +167,7 @@ struct rove_qp {
 	struct llist_node defer_node;
 	unsigned long defer_queued;
 	bool deferring;
+	bool no_caller;
 
 	refcount_t refs;
 	struct completion released;
