@@ -5,6 +5,7 @@
  * There is no peer.  All that the end sends is written down and lost, all that it
  * receives stands in the case, so every packet, completion and counter is known.
  */
+#include "engine.h"
 #include "sim.h"
 
 #define MTU		256
@@ -213,6 +214,14 @@ static void asks(void)
 	for (i = 0; i < wired; i++)
 		CHECK(wire[i].ask == (i == 127 || i == 255), "packet %u: %d", i,
 		      wire[i].ask);
+
+	start(ROVE_SVC_RC);
+	window(16);
+	for (i = 0; i < 7; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, 0);
+	go();
+	for (i = 0; i < 7; i++)
+		CHECK(wire[i].ask == (i == 3 || i == 6), "packet %u: %d", i, wire[i].ask);
 
 	for (k = 0; k < 4; k++) {
 		odd = k & 1;	/* the 64th is not waited for */
@@ -489,6 +498,33 @@ static void congestion(void)
 	CHECK(q->t.req.cwnd == 4, "cwnd %u of 8", q->t.req.cwnd);
 }
 
+/* A window begins small, and grows faster where answers come as fast as ever. */
+static void growth(void)
+{
+	static const u64 rtt[] = { 100000, 149000, 151000 };
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	q->t.req.window = 512;
+	rove_tqp_start_requester(&q->t, PSN);
+	for (i = 0; i < 20; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	ack(PSN + 9, 10);
+	CHECK(q->t.req.cwnd == ROVE_FIRST_CWND + 10, "cwnd %u", q->t.req.cwnd);
+	start(ROVE_SVC_RC);
+	for (i = 0; i < ARRAY_SIZE(rtt); i++) {
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		go();
+		sim.now += rtt[i];
+		ack(PSN + i, i + 1);
+		CHECK(q->t.req.rtt_min == rtt[0] &&
+		      q->t.req.step == (i < 2 ? ROVE_CWND_STEP : 1),
+		      "step %u after %llu of %llu ns", q->t.req.step, rtt[i],
+		      q->t.req.rtt_min);
+	}
+}
+
 /* The wait over, one message alone asks whether there is a receive now. */
 static void rnr_probe(void)
 {
@@ -595,6 +631,15 @@ static void local_work(void)
 		      !sent[0].byte_len, "operation %u: status %u, opcode %u", op[i][0],
 		      sent[0].status, sent[0].opcode);
 	}
+	/* One that has to wait for what is before it asks for that. */
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_RDMA_WRITE, 8, 0);
+	post(ROVE_WR_LOCAL_INV, 0, SIGNALED)->invalidate_rkey = q->mr_alias->key;
+	go();
+	CHECK(wired == 2 && !wire[0].ask && wire[1].ask && wire[1].psn == PSN && !sends,
+	      "%u packets", wired);
+	ack(PSN, 1);
+	CHECK(sends == 1 && !sent[0].status, "%u completions", sends);
 }
 
 /* ---- states ---- */
@@ -630,6 +675,34 @@ static void states(void)
 		COUNTED(RX_BAD_STATE, 2 * !responds + !requests);
 		q->t.state = ROVE_TQP_RTS;
 	}
+}
+
+/* What was sent for once is sent in SQD, too, and no more.  UC tells of its first packet. */
+static void in_between(void)
+{
+	start(ROVE_SVC_UD);
+	sc.eagain = 1000000;
+	post(ROVE_WR_SEND, 8, SIGNALED)->ah = 1;
+	tqp_send(q);
+	q->draining = true;
+	rove_tqp_drain(&q->t);
+	CHECK(!wired && !q->event[ROVE_EVENT_SQ_DRAINED], "%u packets", wired);
+	sc.eagain = 0;
+	tqp_send(q);
+	CHECK(wired == 1 && q->event[ROVE_EVENT_SQ_DRAINED] == 1, "%u packets", wired);
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	q->draining = true;
+	rove_tqp_drain(&q->t);
+	CHECK(!q->event[ROVE_EVENT_SQ_DRAINED], "drained");
+	ack(PSN, 1);
+	CHECK(sends == 1 && q->event[ROVE_EVENT_SQ_DRAINED] == 1, "not drained");
+	start(ROVE_SVC_UC);
+	q->t.state = ROVE_TQP_RTR;
+	request(ROVE_SVC_UC | ROVE_OP_WRITE_ONLY, EPSN, false, 8, 8);
+	run();
+	CHECK(q->event[ROVE_EVENT_COMM_EST] == 1 && !untouched(), "no event");
 }
 
 /* Who receives XRC requests gets no answers, and who sends them no requests. */
@@ -781,6 +854,35 @@ static void pending_replies(void)
 			      wire[i].msn == i / 2 + 1,
 			      "answer %u: psn %x", i, wire[i].psn);
 	}
+}
+
+/* Other resources: what was kept for the old ones is gone. */
+static void resources_anew(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 4);
+	q->t.access |= ROVE_ACCESS_REMOTE_ATOMIC;
+	for (i = 0; i < 4; i++)
+		request(ROVE_OP_FETCH_ADD, EPSN + i, true, 0, 0);
+	run();
+	CHECK(wired == 4 && wire[3].opcode == ROVE_OP_ATOMIC_ACK, "%u answers", wired);
+	rove_tqp_max_res(&q->t, 4);
+	request(ROVE_OP_FETCH_ADD, EPSN + 3, true, 0, 0);
+	run();
+	CHECK(wired == 4, "%u answers", wired);
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 4);
+	sc.eagain = 1000000;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, MTU, 0);
+	awaited = 1;
+	sim_run_until(all_in, NS_PER_S);
+	rove_tqp_max_res(&q->t, 4);
+	sc.eagain = 0;
+	run();
+	CHECK(!wired, "%u answers", wired);
 }
 
 /* Who asks again for an earlier one asks again for those behind it, too. */
@@ -1019,10 +1121,10 @@ int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
-		syndromes, old_news, timeouts, congestion, rnr_probe, waits_for_pages,
-		rights_taken, local_work, states, xrc_sides, acks_wanted, gaps,
+		syndromes, old_news, timeouts, congestion, growth, rnr_probe, waits_for_pages,
+		rights_taken, local_work, states, in_between, xrc_sides, acks_wanted, gaps,
 		uc_gaps,
-		pending_replies, cut_replies, refusals, last_words, message_numbers, malformed, datagram, page_naks, budgets,
+		pending_replies, resources_anew, cut_replies, refusals, last_words, message_numbers, malformed, datagram, page_naks, budgets,
 	};
 	u32 i;
 

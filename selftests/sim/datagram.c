@@ -311,6 +311,8 @@ static void queue_error(void)
 /* A receive work request that is no good ends the QP. */
 static void receive_error(void)
 {
+	struct rove_recv_wqe *two;
+
 	start(1024);
 	post_recv(100)->sge[0].lkey ^= 1;
 	post_recv(100);
@@ -326,6 +328,15 @@ static void receive_error(void)
 	CHECK(recvs == 1 && got[0].cqe.status == ROVE_WC_LOC_QP_OP_ERR &&
 	      b->t.state == ROVE_TQP_ERR, "num_sge");
 	start(1024);
+	two = post_recv(100);
+	two->num_sge = 2;
+	two->sge[1] = two->sge[0];
+	two->sge[0].lkey ^= 1;
+	two->sge[0].length = ROVE_GRH_LEN;
+	post(ROVE_WR_SEND, 8, 0);
+	go();
+	CHECK(recvs == 1 && got[0].cqe.status == ROVE_WC_LOC_PROT_ERR, "lkey of two");
+	start(1024);
 	b->rq_broken = true;
 	post(ROVE_WR_SEND, 8, 0);
 	go();
@@ -334,8 +345,8 @@ static void receive_error(void)
 	start(1024);
 	a->sq_broken = true;
 	go();
-	CHECK(a->t.state == ROVE_TQP_ERR && a->event[ROVE_EVENT_QP_FATAL] == 1,
-	      "send ring");
+	CHECK(a->t.state == ROVE_TQP_ERR && a->event[ROVE_EVENT_QP_FATAL] == 1 &&
+	      counted(ROVE_CNT_BAD_RING) == 2, "send ring");
 }
 
 static void states(void)
