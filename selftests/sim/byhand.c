@@ -1124,7 +1124,8 @@ int byhand_run(void)
 		syndromes, old_news, timeouts, congestion, growth, rnr_probe, waits_for_pages,
 		rights_taken, local_work, states, in_between, xrc_sides, acks_wanted, gaps,
 		uc_gaps,
-		pending_replies, resources_anew, cut_replies, refusals, last_words, message_numbers, malformed, datagram, page_naks, budgets,
+		pending_replies, resources_anew, cut_replies, refusals, last_words,
+		message_numbers, malformed, datagram, page_naks, budgets,
 	};
 	u32 i;
 
