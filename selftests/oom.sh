@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Memory runs out under checked traffic.  What is to happen: a queue pair that does
-# not fit into a control group is refused with ENOMEM, and nobody is killed for it (though
-# somebody may be for a page of the program's that is wanted just then); a program that the OOM killer ends leaves nothing; whoever is not in that group does not
-# notice; and when all of the machine's memory is wanted, connections go on.
+# Memory runs out under checked traffic.  What is to happen: a queue pair that does not
+# fit into a control group is refused with ENOMEM, and nobody is killed for it (though the
+# program may be, when a page of its own is wanted just then); a program that the OOM
+# killer ends leaves nothing; whoever is not in that group does not notice; and when all
+# of the machine's memory is wanted, connections go on.
 # timeout: 300
 # expects: oom-killer
 . "$(dirname "$0")/lib.sh"
@@ -27,7 +28,9 @@ goes_on() { local r; r=$(rounds); wait_for 60 eval "(($(rounds) >= 0)) && (( \$(
 refused() {
 	local try
 	for try in 1 2 3 4 5; do
-		inside "$bin/scale" $(ends) many 4096 > "$tmp/many" 2>&1; cat "$tmp/many"
+		# the page that scale's last words go to: at nobody's cost
+		echo > "$tmp/many"
+		inside "$bin/scale" $(ends) many 4096 >> "$tmp/many" 2>&1; cat "$tmp/many"
 		grep -q "Cannot allocate memory" "$tmp/many" && return
 		# killed: what for?  The last report has who asked for memory.
 		dmesg | tac | sed '/invoked oom-killer/q' | tac | sed '/Memory cgroup stats/q' > "$tmp/report"

@@ -144,7 +144,7 @@ static void forget_route(struct rove_dest *dest)
 int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		   struct ib_udata *udata)
 {
-	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL_ACCOUNT :
+	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? ROVE_GFP_OBJECT :
 							     GFP_ATOMIC;
 	struct rove_dev *rdev = to_rdev(ibah->device);
 	struct rove_create_ah_resp resp = {};

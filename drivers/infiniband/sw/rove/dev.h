@@ -99,6 +99,12 @@ struct rove_ucontext {
 	struct ib_ucontext ibuc;
 };
 
+/*
+ * Memory for what a program creates: charged to its control group, and where there is
+ * none the program gets ENOMEM; nobody is killed to make room.
+ */
+#define ROVE_GFP_OBJECT		(GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+
 /* Limits: what query_device tells, and what is enforced. */
 #define ROVE_MAX_QP		1048576
 #define ROVE_MAX_CQ		1048576

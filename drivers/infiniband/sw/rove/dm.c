@@ -57,7 +57,7 @@ struct ib_dm *rove_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *uctx,
 			    PAGE_SHIFT);
 		return ERR_PTR(-EINVAL);
 	}
-	dm = kzalloc(sizeof(*dm), GFP_KERNEL_ACCOUNT);
+	dm = kzalloc(sizeof(*dm), ROVE_GFP_OBJECT);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
 	dm->mem = rove_ring_mem_alloc(uctx, PAGE_ALIGN(attr->length));

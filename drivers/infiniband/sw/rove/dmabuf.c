@@ -59,7 +59,7 @@ static struct rove_dmabuf *rove_dmabuf_get(struct ib_device *ibdev, int fd,
 	struct rove_dmabuf *d;
 	int err;
 
-	d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
+	d = kzalloc(sizeof(*d), ROVE_GFP_OBJECT);
 	if (!d)
 		return ERR_PTR(-ENOMEM);
 	d->buf = dma_buf_get(fd);

@@ -38,7 +38,7 @@ struct ib_mr *rove_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max)
 	mr->max_blocks = max;
 	mr->region->invalidatable = true;
 	mr->region->blocks = kvcalloc(max, sizeof(*mr->region->blocks),
-				      GFP_KERNEL_ACCOUNT);
+				      ROVE_GFP_OBJECT);
 	err = mr->region->blocks ? rove_mr_publish(mr, false) : -ENOMEM;
 	if (err) {
 		rove_mr_free(mr);

@@ -172,7 +172,7 @@ static int attach(struct rove_qp *qp, const struct in6_addr *addr)
 			    ROVE_MAX_GROUP_QPS, addr);
 		return -ENOMEM;
 	}
-	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	m = kzalloc(sizeof(*m), ROVE_GFP_OBJECT);
 	if (!m)
 		return -ENOMEM;
 	m->qp = qp;

@@ -38,7 +38,7 @@ struct rove_mr *rove_mr_alloc(struct ib_pd *ibpd, enum rove_region_kind kind,
 	if (rove_dev_charge(rdev, &rdev->num_mr, ROVE_MAX_MR,
 			    "memory regions"))
 		return NULL;
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	mr = kzalloc(sizeof(*mr), ROVE_GFP_OBJECT);
 	if (!mr)
 		goto err_uncharge;
 	mr->region = rove_region_alloc(ibpd, kind);
@@ -121,8 +121,7 @@ static int rove_mr_map(struct rove_region *r, struct ib_umem *umem)
 	pos = sg_dma_address(sg) & (size - 1);
 	r->offset = pos + ib_umem_offset(umem);
 	n = ((r->offset + r->length - 1) >> r->shift) + 1;
-	r->blocks = kvmalloc_array(n, sizeof(*r->blocks),
-				   GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	r->blocks = kvmalloc_array(n, sizeof(*r->blocks), ROVE_GFP_OBJECT);
 	if (!r->blocks)
 		return -ENOMEM;
 

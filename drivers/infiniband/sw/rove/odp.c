@@ -149,7 +149,7 @@ static struct chunk *get_chunk(struct rove_odp *odp, u64 uva)
 	c = xa_load(&odp->chunks, index);
 	if (c)
 		goto out;
-	c = kvzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
+	c = kvzalloc(sizeof(*c), ROVE_GFP_OBJECT);
 	if (!c) {
 		c = ERR_PTR(-ENOMEM);
 		goto out;
@@ -164,7 +164,7 @@ static struct chunk *get_chunk(struct rove_odp *odp, u64 uva)
 	mutex_lock(&c->umem->umem_mutex);
 	c->umem->private = c;
 	mutex_unlock(&c->umem->umem_mutex);
-	err = xa_err(xa_store(&odp->chunks, index, c, GFP_KERNEL_ACCOUNT));
+	err = xa_err(xa_store(&odp->chunks, index, c, ROVE_GFP_OBJECT));
 	if (!err)
 		goto out;
 	ib_umem_odp_release(c->umem);
@@ -323,7 +323,7 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	mr = rove_mr_alloc(ibpd, ROVE_REGION_ODP, access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	odp = kzalloc(sizeof(*odp), GFP_KERNEL_ACCOUNT);
+	odp = kzalloc(sizeof(*odp), ROVE_GFP_OBJECT);
 	if (!odp) {
 		err = -ENOMEM;
 		goto err_mr;
@@ -446,7 +446,7 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 		return -EOPNOTSUPP;
 	if (!num_sge || flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
 		return -EINVAL;
-	a = kzalloc(struct_size(a, part, num_sge), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	a = kzalloc(struct_size(a, part, num_sge), ROVE_GFP_OBJECT);
 	if (!a)
 		return -ENOMEM;
 	a->rdev = rdev;

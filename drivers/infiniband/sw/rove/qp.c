@@ -269,9 +269,7 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 		t->req.stride = ALIGN(sizeof(struct rove_swqe) + room, 64);
 		t->req.ring = kvzalloc_node(array_size(t->req.depth,
 						       t->req.stride),
-					    GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
-					    __GFP_RETRY_MAYFAIL,
-					    NUMA_NO_NODE);
+					    ROVE_GFP_OBJECT, NUMA_NO_NODE);
 		if (!t->req.ring)
 			return -ENOMEM;
 		cap->max_send_wr = qp->sq.depth;
@@ -298,7 +296,7 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 	if (cap->max_recv_wr || t->srq) {
 		t->resp.rwqe.sge = kcalloc(max(cap->max_recv_sge, 1U),
 					   sizeof(struct rove_sge),
-					   GFP_KERNEL_ACCOUNT);
+					   ROVE_GFP_OBJECT);
 		if (!t->resp.rwqe.sge)
 			return -ENOMEM;
 	}
@@ -569,8 +567,8 @@ struct resources {
 
 static int alloc_resources(struct resources *r, u32 n)
 {
-	r->res = kcalloc(n, sizeof(*r->res), GFP_KERNEL_ACCOUNT);
-	r->replies = kcalloc(n, sizeof(*r->replies), GFP_KERNEL_ACCOUNT);
+	r->res = kcalloc(n, sizeof(*r->res), ROVE_GFP_OBJECT);
+	r->replies = kcalloc(n, sizeof(*r->replies), ROVE_GFP_OBJECT);
 	if (r->res && r->replies)
 		return 0;
 	kfree(r->res);

@@ -148,7 +148,7 @@ void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len, bool write
 struct rove_region *rove_region_alloc(struct ib_pd *pd,
 				      enum rove_region_kind kind)
 {
-	struct rove_region *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	struct rove_region *r = kzalloc(sizeof(*r), ROVE_GFP_OBJECT);
 
 	if (!r)
 		return NULL;
@@ -164,7 +164,7 @@ int rove_region_set_contiguous(struct rove_region *r, void *vaddr, u64 offset,
 			       u64 length)
 {
 	/* One block, however large. */
-	r->blocks = kvmalloc(sizeof(*r->blocks), GFP_KERNEL_ACCOUNT);
+	r->blocks = kvmalloc(sizeof(*r->blocks), ROVE_GFP_OBJECT);
 	if (!r->blocks)
 		return -ENOMEM;
 	r->blocks[0] = vaddr;

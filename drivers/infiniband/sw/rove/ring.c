@@ -17,6 +17,7 @@
 #include <linux/vmalloc.h>
 #include "ring.h"
 #include "compat.h"
+#include "dev.h"
 #include "refuse.h"
 
 /**
@@ -72,16 +73,14 @@ struct rove_ring_mem *rove_ring_mem_alloc(struct ib_ucontext *uctx, size_t size)
 	struct rove_ring_mem *mem;
 	int err;
 
-	mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
+	mem = kzalloc(sizeof(*mem), ROVE_GFP_OBJECT);
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
 	mem->npages = size >> PAGE_SHIFT;
 	err = uctx ? rove_ring_mem_charge(mem, uctx->device) : 0;
 	if (err)
 		goto err_free;
-	/* More than there is gets ENOMEM; nobody is killed to make room. */
-	mem->vaddr = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
-			       __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+	mem->vaddr = __vmalloc(size, ROVE_GFP_OBJECT | __GFP_ZERO);
 	if (!mem->vaddr) {
 		err = -ENOMEM;
 		goto err_free;

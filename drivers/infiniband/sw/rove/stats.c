@@ -69,11 +69,11 @@ struct rdma_hw_stats *rove_counter_alloc_stats(struct rdma_counter *counter)
 
 static struct rove_qp_counter *new_counter(struct rove_dev *rdev, u32 *id)
 {
-	struct rove_qp_counter *c = kzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
+	struct rove_qp_counter *c = kzalloc(sizeof(*c), ROVE_GFP_OBJECT);
 
 	if (!c)
 		return NULL;
-	c->stats = alloc_percpu_gfp(struct rove_stats, GFP_KERNEL_ACCOUNT);
+	c->stats = alloc_percpu_gfp(struct rove_stats, ROVE_GFP_OBJECT);
 	if (c->stats && !xa_alloc(&rdev->counters, id, c, xa_limit_31b,
 				  GFP_KERNEL))
 		return c;
