@@ -400,6 +400,12 @@ static bool next(struct rx *rx, u32 pos, u32 len, struct rove_payload *pl)
 	return take(rx, len, pl);
 }
 
+/* Has it met no device that adds checksums? */
+static bool from_this_machine(const struct sk_buff *skb)
+{
+	return skb->ip_summed == CHECKSUM_PARTIAL;
+}
+
 /* Take the skb apart.  @rx->qp may be locked already; afterwards none is. */
 static void work_off(struct rx *rx)
 {
@@ -430,8 +436,7 @@ static void work_off(struct rx *rx)
 			rx->qp->stream = 8;
 		else if (rx->requests && rx->qp->stream)
 			rx->qp->stream--;
-		/* It has met no device that adds checksums. */
-		rx->qp->local_peer = skb->ip_summed == CHECKSUM_PARTIAL;
+		rx->qp->local_peer = from_this_machine(skb);
 	}
 }
 
@@ -461,7 +466,7 @@ static bool worth_spreading(const struct rove_qp *qp, const struct sk_buff *skb)
 
 	u32 bytes = skb->len;
 
-	if (skb->ip_summed != CHECKSUM_PARTIAL || num_online_cpus() == 1)
+	if (!from_this_machine(skb) || num_online_cpus() == 1)
 		return false;
 	hdr = skb_header_pointer(skb, sizeof(struct udphdr), sizeof(buf), &buf);
 	if (hdr && hdr->bth.opcode == ROVE_OP_READ_REQUEST) {
