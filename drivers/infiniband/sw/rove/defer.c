@@ -144,8 +144,8 @@ static void run_thread(unsigned int cpu)
 	struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
 
 	local_bh_disable();
-	if (work(d) && !d->threaded)
-		tasklet_schedule(&d->task);
+	if (work(d))
+		go_on(d);
 	local_bh_enable();
 	cond_resched();
 }
