@@ -77,10 +77,10 @@ static inline uint8_t packet_type(const struct rove_cqe *cqe)
 #define VAIN_MAX	(16 * VAIN_MIN)
 
 static __thread struct {
-	uint32_t limit;		/* polls in vain before others may run; 0: VAIN_MIN */
+	uint32_t limit;		/* polls in vain before others may run */
 	uint32_t count;		/* of them */
 	uint64_t half;		/* when it was half of them, ns */
-} vain;
+} vain = { .limit = VAIN_MIN };
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -112,8 +112,6 @@ static inline bool has_local_peer(struct rove_cq *cq)
 
 static void polled_in_vain(void)
 {
-	if (!vain.limit)
-		vain.limit = VAIN_MIN;
 	vain.count++;
 	if (vain.count == vain.limit / 2)
 		vain.half = clock_ns(CLOCK_MONOTONIC);
