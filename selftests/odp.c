@@ -8,6 +8,7 @@
  * a asks, b has the paged memory, unless a test says otherwise.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -279,13 +280,14 @@ static void t_implicit(void)
 }
 
 static volatile bool stop;
+static atomic_int thefts;	/* that are left to the thief in this operation */
 static char *victim;
 
 /*
- * Takes pages away by all means, at random: often within a message, but not so often
- * that none gets through.  A page that is gone again when the requester comes back
- * costs another RNR wait, and there is no end to that where each wait sees several
- * forks.
+ * Takes pages away by all means, at random and often within a message, but only so many
+ * times.  A page that is gone again when the requester comes back costs another RNR
+ * wait, and on a slow machine, where each wait sees several forks, there would be no
+ * end to that.  When the thief has had enough the operation must get through.
  */
 static void *thief(void *arg)
 {
@@ -296,6 +298,10 @@ static void *thief(void *arg)
 		size_t at = rand_r(&seed) % (LEN / 4096) * 4096;
 		size_t n = (1 + rand_r(&seed) % 8) * 4096;
 
+		usleep(1000);
+		if (!thefts)
+			continue;
+		thefts--;
 		if (at + n > LEN)
 			n = LEN - at;
 		switch (rand_r(&seed) % 4) {
@@ -311,7 +317,6 @@ static void *thief(void *arg)
 		default:
 			madvise(victim + at, n, MADV_DONTNEED);
 		}
-		usleep(1000);
 	}
 	return NULL;
 }
@@ -354,6 +359,7 @@ static void t_traffic(void)
 	for (i = 0; i < 20 && all; i++) {
 		scramble(near, LEN);
 		memcpy(sent, near, LEN);
+		thefts = 100;
 		w = to(victim, LEN, m->rkey);
 		/* while it may not be written to, a WRITE may fail */
 		if (w == IBV_WC_REM_ACCESS_ERR) {
@@ -362,6 +368,7 @@ static void t_traffic(void)
 			continue;
 		}
 		memset(near, 0x5a, LEN);
+		thefts = 100;
 		r = from(victim, LEN, m->rkey);
 		all = !w && !r && plausible(near, sent);
 		if (!all)
