@@ -98,22 +98,22 @@ struct rove_region *rove_region_get(const struct rove_qp *qp, struct ib_pd *pd,
 	struct rove_region *r;
 
 	rcu_read_lock();
-	r = rove_region_find(qp->rdev, key);
-	if (r && refcount_inc_not_zero(&r->refs)) {
-		/*
-		 * Pairs with rove_region_close(): it sees the reference, or we
-		 * see that the region is closed.
-		 */
-		smp_mb__after_atomic();
-		if (!rove_region_allows(r, qp, pd, key, va, len, access)) {
-			rove_region_put(r);
-			r = NULL;
-		}
-	} else {
-		r = NULL;
-	}
+	/* Without references: gone from the table by now, or replaced. */
+	do {
+		r = rove_region_find(qp->rdev, key);
+	} while (r && !refcount_inc_not_zero(&r->refs));
 	rcu_read_unlock();
-	return r;
+	if (!r)
+		return NULL;
+	/*
+	 * Pairs with rove_region_close(): it sees the reference, or we see that
+	 * the region is closed.
+	 */
+	smp_mb__after_atomic();
+	if (rove_region_allows(r, qp, pd, key, va, len, access))
+		return r;
+	rove_region_put(r);
+	return NULL;
 }
 
 /* What is written to a ROVE_REGION_NULL, whoever writes it; nobody reads it. */
