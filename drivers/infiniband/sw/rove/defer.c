@@ -18,6 +18,8 @@
 #define DEFER_BUDGET_NS	(500 * NSEC_PER_USEC)
 /* How often it is decided whether the tasklet or the thread works. */
 #define DEFER_PERIOD_NS	NSEC_PER_MSEC
+/* There no tasklet can be scheduled on another CPU, but its thread can be woken. */
+#define ALWAYS_THREADED	IS_ENABLED(CONFIG_PREEMPT_RT)
 
 /**
  * struct rove_deferred - one CPU's part
@@ -87,7 +89,8 @@ static void choose(struct rove_deferred *d, u64 spent, u64 now)
 	if (period < DEFER_PERIOD_NS)
 		return;
 	WRITE_ONCE(d->threaded, d->usable &&
-		   d->busy > (d->threaded ? period / 8 : period / 4));
+		   (ALWAYS_THREADED ||
+		    d->busy > (d->threaded ? period / 8 : period / 4)));
 	d->since = now;
 	d->busy = 0;
 }
@@ -152,7 +155,10 @@ static void run_thread(unsigned int cpu)
 
 static void thread_unpark(unsigned int cpu)
 {
-	WRITE_ONCE(per_cpu_ptr(&rove_deferred, cpu)->usable, true);
+	struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
+
+	WRITE_ONCE(d->usable, true);
+	WRITE_ONCE(d->threaded, ALWAYS_THREADED);
 }
 
 static void thread_setup(unsigned int cpu)
@@ -190,6 +196,12 @@ static void kicked(void *arg)
 	go_on(arg);
 }
 
+/* Can work be given to @cpu, of which @d is? */
+static bool takes_work(const struct rove_deferred *d, int cpu)
+{
+	return cpu_online(cpu) && (!ALWAYS_THREADED || READ_ONCE(d->threaded));
+}
+
 void rove_defer(struct rove_qp *qp)
 {
 	struct rove_deferred *d;
@@ -201,9 +213,11 @@ void rove_defer(struct rove_qp *qp)
 	rove_qp_get(qp);
 	this_cpu = get_cpu();
 	cpu = READ_ONCE(qp->cpu);
-	if (!cpu_online(cpu))
-		cpu = this_cpu;
 	d = per_cpu_ptr(&rove_deferred, cpu);
+	if (!takes_work(d, cpu)) {
+		cpu = this_cpu;
+		d = per_cpu_ptr(&rove_deferred, cpu);
+	}
 	first = llist_add(&qp->defer_node, &d->list);
 	if (cpu == this_cpu)
 		go_on(d);
