@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-# Which installed kernels the tests run on.
+# Which installed kernels the tests run on, and which tests there are.
 
-vmrun=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/vm/run
+selftests=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+vmrun=$selftests/vm/run
 
 # All tests run here: 6.12, else the newest that is installed.
 main_kernel() {
@@ -13,3 +14,11 @@ main_kernel() {
 
 # The core set here: 6.1, where there is one.
 core_kernel() { "$vmrun" --print-kernel -k 6.1 2>/dev/null; }
+
+# tests_of CLASS...: a line each.  Where a whole script is among them, its core part is not.
+tests_of() {
+	sed -nE "s/^($(IFS='|'; echo "$*"))[[:space:]]+//p" "$selftests/tests" | awk '
+		{ line[NR] = $0; have[$0] = 1 }
+		END { for (i = 1; i <= NR; i++) { w = line[i]; sub(/ core$/, "", w)
+			if (w == line[i] || !have[w]) print line[i] } }'
+}
