@@ -3,13 +3,13 @@
  * rove_bound.c - what no RoCE in software can beat on a pair of devices
  *
  * Moves payload from one buffer to another by the same steps that each such
- * driver must take, and by no others: copied once into the packets, with a CRC
- * taken of it; one walk down and one walk up the stack for as many packets as UDP's
- * 64 KiB hold; there one CRC more, compared, and one copy.  Sender and receiver
- * have a CPU each and share a kernel, so there are no acknowledgements, no
- * queues, no programs.
+ * driver must take, and by no others: copied once into packets of the sizes of RDMA
+ * WRITE's, with a CRC taken of all that the ICRC covers; one walk down and one walk up
+ * the stack for as many packets as can share a buffer (transport/train.h); there one CRC
+ * more, compared, and one copy.  Sender and receiver have a CPU each and share a
+ * kernel, so there are no acknowledgements, no queues, no programs.
  *
- *	modprobe rove_bound src=10.1.0.2 dst=10.1.0.1 mtu=4096 seconds=3
+ *	modprobe rove_bound src=10.1.0.2 dst=10.1.0.1 mtu=4096 message=65536 seconds=3
  *	cat /sys/module/rove_bound/parameters/bytes_per_second
  *
  * Measures while it is loaded.  The CRC-32 is crc32_le().
@@ -29,14 +29,18 @@
 #include <net/udp.h>
 #include <net/udp_tunnel.h>
 #include "../../drivers/infiniband/sw/rove/compat.h"
+#include "../../drivers/infiniband/sw/rove/transport/train.h"
 
 #define PORT		4792
 #define ORDER		4	/* of the pages that hold a super-packet */
 #define SLOTS		8	/* super-packets under way at most */
-#define MESSAGE		65536
-/* What RoCE v2 puts around the payload: BTH, RETH and ICRC. */
-#define HDR_LEN		28
+#define MESSAGE_MAX	65536
+/* What RoCE v2 puts around the payload: a BTH, in a message's first packet a RETH, too. */
+#define BTH_LEN		12
+#define RETH_LEN	16
 #define CRC_LEN		4
+/* What the ICRC covers before them: IPv4, UDP, and eight bytes of ones. */
+#define PSEUDO_LEN	36
 
 static char *src = "";
 module_param(src, charp, 0444);
@@ -44,6 +48,8 @@ static char *dst = "";
 module_param(dst, charp, 0444);
 static unsigned int mtu = 4096;
 module_param(mtu, uint, 0444);
+static unsigned int message = MESSAGE_MAX;
+module_param(message, uint, 0444);
 static unsigned int seconds = 3;
 module_param(seconds, uint, 0444);
 static unsigned long bytes_per_second;
@@ -61,31 +67,56 @@ static struct {
 	struct completion sent;
 } bound;
 
-/* One packet of the train; its payload is @n bytes at @offset of the message. */
-static u32 put_packet(u8 *p, u32 offset, u32 n)
-{
-	u32 crc;
+static const u8 pseudo[PSEUDO_LEN];
 
-	memset(p, 0, HDR_LEN);
-	memcpy(p + HDR_LEN, bound.from + offset, n);
-	crc = crc32_le(~0, p, HDR_LEN + n);
-	memcpy(p + HDR_LEN + n, &crc, CRC_LEN);
-	return HDR_LEN + n + CRC_LEN;
+static u32 icrc(const u8 *p, u32 len)
+{
+	return crc32_le(crc32_le(~0, pseudo, PSEUDO_LEN), p, len);
 }
 
-/* A super-packet with the message from @offset on; returns the payload's length. */
-static int send_train(struct page *page, u32 offset)
+static u32 hdr_len(u32 offset)
+{
+	return offset ? BTH_LEN : BTH_LEN + RETH_LEN;
+}
+
+/* A packet of @len bytes with what is at @offset of the message; says so itself. */
+static void put_packet(u8 *p, u32 offset, u32 len)
+{
+	u32 hdr = hdr_len(offset), crc;
+
+	memset(p, 0, hdr);
+	memcpy(p, &offset, sizeof(offset));
+	memcpy(p + hdr, bound.from + offset, len - hdr - CRC_LEN);
+	crc = icrc(p, len - CRC_LEN);
+	memcpy(p + len - CRC_LEN, &crc, CRC_LEN);
+}
+
+/* As many packets as fit, from @offset of a message on; where the next begins. */
+static u32 fill_train(struct rove_train *tr, u8 *p, u32 offset)
+{
+	for (;;) {
+		u32 n = min(mtu, message - offset);
+		u32 len = hdr_len(offset) + n + CRC_LEN;
+
+		if (tr->npkts && !rove_train_takes(tr, len))
+			return offset;
+		put_packet(p + tr->len, offset, len);
+		rove_train_add(tr, len);
+		offset = (offset + n) % message;
+	}
+}
+
+/* A super-packet with the messages from @*offset on, which moves. */
+static int send_train(struct page *page, u32 *offset)
 {
 	struct flowi4 fl4 = { .saddr = bound.saddr, .daddr = bound.daddr,
 			      .flowi4_proto = IPPROTO_UDP };
-	u32 seg = HDR_LEN + mtu + CRC_LEN;
-	u32 max = (65535 - sizeof(struct iphdr) - sizeof(struct udphdr)) / seg;
-	u8 *p = page_address(page);
+	struct rove_train tr = {};
 	struct sk_buff *skb;
 	struct rtable *rt;
 	struct udphdr *udp;
 	struct iphdr *ip;
-	u32 len = 0, n = 0, begin = offset;
+	u32 len;
 
 	rt = ip_route_output_key(&init_net, &fl4);
 	if (IS_ERR(rt))
@@ -95,8 +126,8 @@ static int send_train(struct page *page, u32 offset)
 		ip_rt_put(rt);
 		return -ENOMEM;
 	}
-	for (n = 0; n < max && offset < MESSAGE; n++, offset += mtu)
-		len += put_packet(p + len, offset, min(mtu, MESSAGE - offset));
+	*offset = fill_train(&tr, page_address(page), *offset);
+	len = tr.len;
 
 	skb_reserve(skb, LL_RESERVED_SPACE(rt->dst.dev));
 	skb_reset_network_header(skb);
@@ -118,16 +149,16 @@ static int send_train(struct page *page, u32 offset)
 	udp->dest = htons(PORT);
 	udp->len = htons(len);
 	udp_set_csum(false, skb, ip->saddr, ip->daddr, len);
-	if (n > 1) {
+	if (tr.npkts > 1) {
 		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
-		skb_shinfo(skb)->gso_size = seg;
-		skb_shinfo(skb)->gso_segs = n;
+		skb_shinfo(skb)->gso_size = tr.seg_len;
+		skb_shinfo(skb)->gso_segs = tr.npkts;
 	}
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = rt->dst.dev;
 	skb_dst_set(skb, &rt->dst);
 	ip_local_out(&init_net, NULL, skb);
-	return min(offset, (u32)MESSAGE) - begin;
+	return 0;
 }
 
 static int sender(void *unused)
@@ -146,37 +177,36 @@ static int sender(void *unused)
 		if (page_ref_count(page) > 1)
 			break;
 		local_bh_disable();
-		ret = send_train(page, offset);
+		ret = send_train(page, &offset);
 		local_bh_enable();
 		if (ret < 0)
 			break;
-		offset = (offset + ret) % MESSAGE;
 		cond_resched();
 	}
 	complete(&bound.sent);
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(1);
-	return min(ret, 0);
+	return ret;
 }
 
 static void work_off(struct sk_buff *skb)
 {
 	u8 *p = skb_frag_address(&skb_shinfo(skb)->frags[0]);
-	u32 left = skb->len - sizeof(struct udphdr), offset = 0;
-	u32 seg = HDR_LEN + mtu + CRC_LEN;
+	u32 left = skb->len - sizeof(struct udphdr);
+	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : left;
 
-	while (left > HDR_LEN + CRC_LEN) {
-		u32 len = min(seg, left);
-		u32 n = len - HDR_LEN - CRC_LEN;
-		u32 crc = crc32_le(~0, p, HDR_LEN + n);
+	while (left > BTH_LEN + CRC_LEN) {
+		u32 len = min(seg, left), offset, n;
+		u32 crc = icrc(p, len - CRC_LEN);
 
-		if (memcmp(p + HDR_LEN + n, &crc, CRC_LEN) || offset + n > MESSAGE) {
+		memcpy(&offset, p, sizeof(offset));
+		n = len - hdr_len(offset) - CRC_LEN;
+		if (memcmp(p + len - CRC_LEN, &crc, CRC_LEN) || offset + n > message) {
 			bound.bad++;
 		} else {
-			memcpy(bound.to + offset, p + HDR_LEN, n);
+			memcpy(bound.to + offset, p + hdr_len(offset), n);
 			bound.received += n;
 		}
-		offset += n;
 		p += len;
 		left -= len;
 	}
@@ -296,8 +326,8 @@ static int alloc_memory(void)
 {
 	int i;
 
-	bound.from = kvzalloc(MESSAGE, GFP_KERNEL);
-	bound.to = kvzalloc(MESSAGE, GFP_KERNEL);
+	bound.from = kvzalloc(message, GFP_KERNEL);
+	bound.to = kvzalloc(message, GFP_KERNEL);
 	if (!bound.from || !bound.to)
 		return -ENOMEM;
 	for (i = 0; i < SLOTS; i++) {
@@ -326,7 +356,7 @@ static int __init bound_init(void)
 
 	if (!in4_pton(src, -1, (u8 *)&bound.saddr, -1, NULL) ||
 	    !in4_pton(dst, -1, (u8 *)&bound.daddr, -1, NULL) ||
-	    mtu < 256 || mtu > 4096 || !seconds)
+	    mtu < 256 || mtu > 4096 || !message || message > MESSAGE_MAX || !seconds)
 		return err;
 	skb_queue_head_init(&bound.queue);
 	init_completion(&bound.sent);
