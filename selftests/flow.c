@@ -479,7 +479,7 @@ static void swap(void)
 		die("lost the other end");
 }
 
-/* The last acknowledgement may be lost: stay until the peer has it, if it tells. */
+/* The last acknowledgment may be lost: stay until the peer has it, if it tells. */
 static void part(void)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };

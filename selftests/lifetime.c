@@ -797,7 +797,7 @@ static void *end_upon_message(void *unused)
 
 /*
  * As programs do that have got their last message: the sender, who has nobody left
- * to try again with, is to get its acknowledgement.
+ * to try again with, is to get its acknowledgment.
  */
 static void run_last(int n)
 {

@@ -8,7 +8,7 @@
 
 topo_hop 4200 && links && pin_neighbours || bail "two links"
 
-# The last acknowledgement may be the one that is lost: the end that has all it
+# The last acknowledgment may be the one that is lost: the end that has all it
 # waits for leaves, and the other one asks a QP that is gone.  That is the
 # program's doing; such a run is repeated.
 patient() {

@@ -44,7 +44,7 @@ def call(family, command, attrs):
 
 def family(name):
     answer = call(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, text(CTRL_ATTR_FAMILY_NAME, name))
-    nl.recv(65536)                      # the acknowledgement
+    nl.recv(65536)                      # the acknowledgment
     at = 20
     while at < len(answer):
         length, kind = struct.unpack_from("HH", answer, at)

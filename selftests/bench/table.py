@@ -361,7 +361,7 @@ def footnotes(parts):
                 if found:
                     yield (f"Bound, {size_text(size)}, MTU {mtu}: {number(statistics.median(found))} MB/s "
                            "(selftests/kmod/rove_bound.c).")
-        yield "Walks: packets that the two devices were given, acknowledgements too; a super-packet counts once."
+        yield "Walks: packets that the two devices were given, acknowledgments too; a super-packet counts once."
     for part in parts:
         if part.meta["suite"] == "full":
             for peer in part.peers:

@@ -7,7 +7,7 @@
  * WRITE's, with a CRC taken of all that the ICRC covers; one walk down and one walk up
  * the stack for as many packets as can share a buffer (transport/train.h); there one CRC
  * more, compared, and one copy.  Sender and receiver have a CPU each and share a
- * kernel, so there are no acknowledgements, no queues, no programs.
+ * kernel, so there are no acknowledgments, no queues, no programs.
  *
  *	modprobe rove_bound src=10.1.0.2 dst=10.1.0.1 mtu=4096 message=65536 seconds=3
  *	cat /sys/module/rove_bound/parameters/bytes_per_second

@@ -87,7 +87,7 @@ static u32 on_local(const struct rove_send_wqe *wqe)
 	return ROVE_WC_SUCCESS;
 }
 
-/* It waits for ever for an acknowledgement, unless a case has it otherwise. */
+/* It waits for ever for an acknowledgment, unless a case has it otherwise. */
 static void start(u8 service)
 {
 	sim_end_round();

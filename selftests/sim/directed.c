@@ -679,7 +679,7 @@ static void zero_length(void)
 	      "%u, %u", send_log[0].status, send_log[1].status);
 }
 
-/* ---- acknowledgements ---- */
+/* ---- acknowledgments ---- */
 
 /* A batch is acknowledged by few ACKs. */
 static void coalesced(void)

@@ -335,7 +335,7 @@ static const char *check_stats(const struct scenario *sc, u32 rounds)
 		return "retransmissions without loss";
 	if (c[ROVE_CNT_OUT_OF_SEQ] || c[ROVE_CNT_SEQ_NAK_TX])
 		return "sequence errors without loss";
-	/* A last packet that did not ask for an acknowledgement is sent again. */
+	/* A last packet that did not ask for an acknowledgment is sent again. */
 	if (!sc->rnr && !sc->dup && c[ROVE_CNT_DUP_REQUEST] > stats.pkts / 20)
 		return "repeated requests without loss";
 	if (!sc->rnr && c[ROVE_CNT_RNR_NAK_TX])

@@ -105,8 +105,8 @@ static bool work(struct rove_deferred *d)
 						 defer_node);
 
 		d->todo = d->todo->next;
-		/* From here on it may be queued again. */
 		clear_bit_unlock(0, &qp->defer_queued);
+		/* From here on it may be queued again: look after that. */
 		smp_mb__after_atomic();
 		look_after(qp);
 		rove_qp_put(qp);

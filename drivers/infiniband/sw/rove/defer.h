@@ -4,7 +4,7 @@
  * to work off their backlog, to acknowledge, to send
  *
  * Per CPU, a list and a tasklet: it runs after the network receive softirq has
- * worked off its batch, so that a burst of requests gets one acknowledgement.
+ * worked off its batch, so that a burst of requests gets one acknowledgment.
  *
  * Where that goes on and on, softirqs are left to ksoftirqd, and that has to share the
  * CPU with a program that spins for its completions, some milliseconds for the one

@@ -119,7 +119,7 @@ struct rove_ucontext {
 #define ROVE_MAX_QP_WR		1048576
 #define ROVE_MAX_SGE		32
 #define ROVE_MAX_INLINE		1024
-#define ROVE_MAX_CQE		(1U << 17)
+#define ROVE_MAX_CQE		131072U
 /* A process is a region (on demand); others are as large as its memory. */
 #define ROVE_MAX_MR_SIZE	U64_MAX
 #define ROVE_GID_TBL_LEN	1024

@@ -10,15 +10,15 @@
  *  - while posted work waits in the ring for the window, for credits or the
  *    like: the packet or timer that ends the wait looks at the ring;
  *  - while the look-again window is open, and something is under way: the
- *    acknowledgement looks at the ring, as often as the peer can take more.  The
+ *    acknowledgment looks at the ring, as often as the peer can take more.  The
  *    window opens when posts come in a row without the program having waited
  *    for anything in between, each too small to be worth the call, and
  *    closes when the program has changed to one post at a time.
  *
  * A timer looks as well, often if that is what finds the posts (a peer far away) and
- * seldom if the acknowledgements find them: an interrupt costs more than the
+ * seldom if the acknowledgments find them: an interrupt costs more than the
  * call.  With nothing under way the next post makes a call, and is the one whose
- * acknowledgement looks for those behind it.  Where that comes back before the call
+ * acknowledgment looks for those behind it.  Where that comes back before the call
  * is over (both ends on one CPU, say) it would find none: there the timer has to
  * do, and the window closes when it finds nothing for WINDOW_MAX_NS.
  *

@@ -11,7 +11,7 @@ struct rove_qp;
 void rove_doorbell_wakeup(struct rove_qp *qp);
 
 /*
- * Give the transport its turn: replies, acknowledgements, posted work; or flush,
+ * Give the transport its turn: replies, acknowledgments, posted work; or flush,
  * in the error state.  QP locked.
  */
 void rove_doorbell_run(struct rove_qp *qp);

@@ -37,6 +37,7 @@ bool rove_env_sq_pending(struct rove_tqp *t)
 
 void rove_env_sq_release(struct rove_tqp *t, u32 n)
 {
+	/* Pairs with the load of who posts: the slots were read before. */
 	smp_store_release(&tqp_to_rqp(t)->sq.hdr->cons, t->req.done);
 }
 

@@ -27,11 +27,12 @@ static inline void rove_take_send(struct rove_ring *r, struct rove_swqe *w)
 	const struct rove_send_wqe *slot = rove_ring_slot(r, r->cons++);
 	u32 room = r->stride - sizeof(*slot), len;
 
-	/* Lengths first. */
+	/* Lengths first.  The program may be writing to it; it is judged afterwards. */
 	data_race(memcpy(&w->wqe, slot, sizeof(*slot)));
 	barrier();	/* the compiler is not to read the slot again, either */
 	len = w->wqe.flags & ROVE_WR_INLINE ? w->wqe.inline_len :
 	      w->wqe.num_sge * sizeof(struct rove_sge);
+	/* likewise */
 	data_race(memcpy(w->wqe.sge, slot->sge, min(len, room)));
 	barrier();
 }
@@ -52,6 +53,7 @@ static inline void rove_take_recv(struct rove_ring *r, struct rove_rwqe *w,
 	w->num_sge = READ_ONCE(slot->num_sge);
 	w->length = 0;
 	if (likely(w->num_sge <= max_sge)) {
+		/* The program may be writing to it; the keys decide. */
 		data_race(memcpy(w->sge, slot->sge,
 				 w->num_sge * sizeof(*w->sge)));
 		barrier();

@@ -40,7 +40,7 @@
 #define FLOW_RESUME	(FLOW_MAX / 2)
 
 /*
- * Room behind the headers in each skb: an acknowledgement or a small message
+ * Room behind the headers in each skb: an acknowledgment or a small message
  * needs no page, and the allocation is still one of the stack's smallest.
  */
 #define SMALL		128

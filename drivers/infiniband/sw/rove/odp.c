@@ -30,7 +30,7 @@
 #define CHUNK_PAGES	(CHUNK_SIZE >> PAGE_SHIFT)
 
 /* Most that is brought for one miss. */
-#define FAULT_MAX	(1U << 20)
+#define FAULT_MAX	1048576U
 
 #define PAGE_WRITABLE	1UL	/* in an entry of struct chunk.page */
 

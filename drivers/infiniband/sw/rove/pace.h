@@ -2,7 +2,7 @@
 /*
  * pace.h - a rate limit per QP (IBV_QP_RATE_LIMIT), kept by pacing
  *
- * What a QP sends, but for acknowledgements, has to wait until the time that
+ * What a QP sends, but for acknowledgments, has to wait until the time that
  * the packets before it take at its rate is over.
  */
 #ifndef ROVE_PACE_H

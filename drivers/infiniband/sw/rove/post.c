@@ -26,6 +26,7 @@ static void kick(struct rove_qp *qp)
 
 static bool ring_full(const struct rove_ring *r, u32 prod)
 {
+	/* Pairs with rove_env_sq_release(): the slots may be written to. */
 	return prod - smp_load_acquire(&r->hdr->cons) >= r->depth;
 }
 
@@ -64,16 +65,16 @@ static int put_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		    const struct ib_send_wr *wr)
 {
 	/* The kernel's numbers are user space's, and ours are those. */
-	BUILD_BUG_ON((int)IB_WR_RDMA_WRITE != ROVE_WR_RDMA_WRITE ||
-		     (int)IB_WR_RDMA_WRITE_WITH_IMM != ROVE_WR_RDMA_WRITE_WITH_IMM ||
-		     (int)IB_WR_SEND != ROVE_WR_SEND ||
-		     (int)IB_WR_SEND_WITH_IMM != ROVE_WR_SEND_WITH_IMM ||
-		     (int)IB_WR_RDMA_READ != ROVE_WR_RDMA_READ ||
-		     (int)IB_WR_ATOMIC_CMP_AND_SWP != ROVE_WR_ATOMIC_CMP_AND_SWP ||
-		     (int)IB_WR_ATOMIC_FETCH_AND_ADD != ROVE_WR_ATOMIC_FETCH_AND_ADD ||
-		     (int)IB_WR_LOCAL_INV != ROVE_WR_LOCAL_INV ||
-		     (int)IB_WR_REG_MR != ROVE_WR_REG_MR ||
-		     (int)IB_WR_SEND_WITH_INV != ROVE_WR_SEND_WITH_INV);
+	BUILD_BUG_ON(ROVE_WR_RDMA_WRITE != (int)IB_WR_RDMA_WRITE ||
+		     ROVE_WR_RDMA_WRITE_WITH_IMM != (int)IB_WR_RDMA_WRITE_WITH_IMM ||
+		     ROVE_WR_SEND != (int)IB_WR_SEND ||
+		     ROVE_WR_SEND_WITH_IMM != (int)IB_WR_SEND_WITH_IMM ||
+		     ROVE_WR_RDMA_READ != (int)IB_WR_RDMA_READ ||
+		     ROVE_WR_ATOMIC_CMP_AND_SWP != (int)IB_WR_ATOMIC_CMP_AND_SWP ||
+		     ROVE_WR_ATOMIC_FETCH_AND_ADD != (int)IB_WR_ATOMIC_FETCH_AND_ADD ||
+		     ROVE_WR_LOCAL_INV != (int)IB_WR_LOCAL_INV ||
+		     ROVE_WR_REG_MR != (int)IB_WR_REG_MR ||
+		     ROVE_WR_SEND_WITH_INV != (int)IB_WR_SEND_WITH_INV);
 
 	if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_send_sge)
 		return -EINVAL;
@@ -170,6 +171,7 @@ int rove_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		}
 		prod++;
 	}
+	/* Pairs with rove_ring_avail(): the slots are written. */
 	smp_store_release(&r->hdr->prod, prod);
 	spin_unlock_irqrestore(&qp->sq_post_lock, flags);
 	kick(qp);
@@ -202,6 +204,7 @@ int rove_post_recvs(struct rove_ring *r, spinlock_t *lock, u32 max_sge,
 		wqe->num_sge = wr->num_sge;
 		put_sges(wqe->sge, wr->sg_list, wr->num_sge);
 	}
+	/* Pairs with rove_ring_avail(): the slots are written. */
 	smp_store_release(&r->hdr->prod, prod);
 	spin_unlock_irqrestore(lock, flags);
 	return ret;

@@ -726,8 +726,8 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		rove_pace_set(qp, attr->rate_limit);
 	}
 	if (mask & IB_QP_STATE)
-		change_state(qp, to, mask & IB_QP_EN_SQD_ASYNC_NOTIFY &&
-				     attr->en_sqd_async_notify);
+		change_state(qp, to, attr->en_sqd_async_notify &&
+			     mask & IB_QP_EN_SQD_ASYNC_NOTIFY);
 	ret = 0;
 unlock:
 	rove_qp_unlock(qp);

@@ -48,7 +48,7 @@ enum rove_qp_deferred {
  * struct rove_doorbell - how a QP's send ring is being watched; doorbell.c
  * @watched: NEED_WAKEUP is clear
  * @open: the look-again window is open
- * @sync: acknowledgements come too soon to find posts: the timer must
+ * @sync: acknowledgments come too soon to find posts: the timer must
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
  * @singles: ticks of the timer in a row that found one post
  * @interval: nanoseconds between ticks

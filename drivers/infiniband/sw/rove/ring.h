@@ -121,6 +121,7 @@ static inline void *rove_ring_slot(const struct rove_ring *r, u32 i)
  */
 static inline int rove_ring_avail(const struct rove_ring *r)
 {
+	/* Pairs with the store of who posts: the slots may be read. */
 	u32 n = smp_load_acquire(&r->hdr->prod) - r->cons;
 
 	return likely(n <= r->depth) ? (int)n : -EINVAL;

@@ -168,8 +168,8 @@ static int switch_ring(struct rove_srq *srq, struct rove_ring *to)
 
 	if (n < 0 || n > to->depth || srq->limit > to->depth)
 		return -EINVAL;
-	/* A slot that is being written to is copied as it is, and judged later. */
 	for (i = 0; i < n; i++)
+		/* One that is being written to is copied as it is, and judged later. */
 		data_race(memcpy(rove_ring_slot(to, i),
 				 rove_ring_slot(from, from->cons + i),
 				 from->stride));

@@ -9,7 +9,7 @@
 #include "stats.h"
 
 static const struct rdma_stat_desc rove_counter_descs[] = {
-#define X(sym, str) [ROVE_CNT_##sym].name = str,
+#define X(sym, str)	[ROVE_CNT_##sym].name = str,
 	ROVE_COUNTERS(X)
 #undef X
 };

@@ -23,9 +23,9 @@
  * PSNs that one READ request may claim.  A longer READ is asked for in pieces:
  * ROVE_MAX_RD_ATOMIC of them at once must fit the PSN comparison's 2^23.
  */
-#define ROVE_READ_CHUNK		(1U << 14)
+#define ROVE_READ_CHUNK		16384U
 
-/* Packets that an acknowledgement is worth while more follow. */
+/* Packets that an acknowledgment is worth while more follow. */
 #define ROVE_ACK_SPACING	64
 
 /* Packets that may be unacknowledged at first, and however much is lost. */

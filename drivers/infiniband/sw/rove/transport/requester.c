@@ -187,7 +187,7 @@ static void restart_rto(struct rove_tqp *t, u64 now)
 }
 
 /*
- * Take the time from a request for an acknowledgement to the answer.  Nothing was
+ * Take the time from a request for an acknowledgment to the answer.  Nothing was
  * sent again meanwhile, so it is the answer to that request (Karn's algorithm).
  * The slowest of late counts, lest a queue that fills is taken for a loss.
  */
@@ -276,7 +276,7 @@ static void catch_up(struct rove_tqp *t)
 }
 
 /*
- * Take a cumulative acknowledgement of all packets before @psn.  READs and
+ * Take a cumulative acknowledgment of all packets before @psn.  READs and
  * atomics are complete only with their response, so it stops at one.
  */
 static void acknowledge(struct rove_tqp *t, u32 psn, u64 now)
@@ -443,7 +443,7 @@ static bool start(struct rove_tqp *t, struct rove_swqe *w)
 	return true;
 }
 
-/* What is sent last should ask for an acknowledgement; is this last? */
+/* What is sent last should ask for an acknowledgment; is this last? */
 static bool want_ackreq(struct rove_tqp *t, const struct rove_swqe *w, u32 next,
 			bool end_of_message)
 {
@@ -618,7 +618,7 @@ static int emit(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 
 /*
  * Nothing more can be sent and the last packet did not ask for an
- * acknowledgement, because more was expected to follow: send it again, asking.
+ * acknowledgment, because more was expected to follow: send it again, asking.
  */
 static void probe(struct rove_tqp *t, u64 now)
 {
@@ -978,7 +978,7 @@ void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
  * The peer has been silent for longer than it takes to answer.  What was sent last may
  * be lost, and nobody there knows of it; or its NAK, or the packet that this
  * asked for.  The oldest packet, sent again, finds out, and costs no retry: what
- * its acknowledgement does not cover has been lost.
+ * its acknowledgment does not cover has been lost.
  */
 static void probe_oldest(struct rove_tqp *t, u64 now)
 {

@@ -8,8 +8,8 @@
  * back into env.h with it held; none sleeps.  @now is in nanoseconds of a
  * monotonic clock.
  *
- *	requester.c	work requests to packets; acknowledgements to completions
- *	responder.c	requests to memory; acknowledgements, READ responses
+ *	requester.c	work requests to packets; acknowledgments to completions
+ *	responder.c	requests to memory; acknowledgments, READ responses
  *	ud.c		datagrams, either way
  *	tqp.c		states, errors, flush, timer
  */
@@ -55,7 +55,7 @@ enum rove_access {
 #define ROVE_WR_REG_MR		32	/* IB_WR_REG_MR */
 #define ROVE_WC_REG_MR		127	/* IB_WC_REG_MR, whose number changes */
 
-#define ROVE_MAX_MSG		(1U << 31)
+#define ROVE_MAX_MSG		0x80000000U
 #define ROVE_NO_DEADLINE	U64_MAX
 
 /* Most resources that max_rd_atomic and max_dest_rd_atomic may ask for. */
@@ -232,7 +232,7 @@ struct rove_reply {
  * @msg_len: WRITE: length announced, for the completion
  * @nak_sent: a sequence NAK or RNR NAK is out; silent until @epsn comes
  * @page_naks: RNR NAKs in a row for memory that was on its way
- * @ack_due: an acknowledgement is wanted
+ * @ack_due: an acknowledgment is wanted
  * @nak: syndrome of a NAK to be sent when earlier replies are out, or 0
  * @nak_psn: its PSN
  * @fatal: after @nak the QP goes to the error state with this event
@@ -402,7 +402,7 @@ void rove_tqp_send(struct rove_tqp *t, u64 now);
  * rove_tqp_answer() - send what the responder owes, now
  * @t: the QP, which is about to leave the states that answer
  *
- * A completion is there before its acknowledgement is sent; who ends the QP upon it
+ * A completion is there before its acknowledgment is sent; who ends the QP upon it
  * must not leave the peer without one, to try again until it gives up.
  */
 void rove_tqp_answer(struct rove_tqp *t);
