@@ -373,6 +373,32 @@ static void test_foreign_ah(struct end *a, struct end *b)
 	outcome(good, "an address handle of another protection domain");
 }
 
+/* mckey does so: what it has posted and not waited for comes all the same. */
+static void test_gone(struct end *b)
+{
+	enum { N = 20 };
+	struct ibv_wc wc[N];
+	bool good = true;
+	int round, i;
+
+	for (round = 0; round < 50 && good; round++) {
+		struct end *a = end_new(QKEY, 0);
+		struct ibv_ah *ah = make_ah(&gid);
+
+		for (i = 0; i < N; i++)
+			post_recv(b, 100);
+		for (i = 0; i < N; i++)
+			if (post_send(a, ah, b->qp->qp_num, QKEY, 8))
+				die("post_send");
+		if (ibv_destroy_ah(ah))
+			die("destroy_ah");
+		end_free(a);
+		i = poll_some(b->rcq, wc, N, 5);
+		good = check(i == N, "round %d: %d of %d came", round, i, N);
+	}
+	outcome(good, "what was posted before its address handle and QP went");
+}
+
 /* Each member of the group gets it, and who does not want its own does not. */
 static void test_multicast(const union ibv_gid *group)
 {
@@ -492,6 +518,7 @@ int main(int argc, char **argv)
 	test_too_long(a, b, ah);
 	test_sqe(a, b, ah);
 	test_foreign_ah(a, b);
+	test_gone(b);
 	if (argc > 3) {
 		if (inet_pton(AF_INET6, argv[3], group.raw) != 1)
 			return 2;

@@ -12,6 +12,7 @@
 #include <rdma/rove-abi.h>
 #include "av.h"
 #include "dev.h"
+#include "qp.h"
 
 /* Of the netdev that has the address: the link's own, a VLAN's on top of it. */
 static int rove_gid_ifindex(const struct ib_gid_attr *sgid_attr)
@@ -201,6 +202,8 @@ int rove_destroy_ah(struct ib_ah *ibah, u32 flags)
 	struct rove_ah *ah = to_rah(ibah);
 	unsigned long irq;
 
+	if (ibah->uobject)
+		rove_pd_send_rest(ibah->pd);
 	xa_lock_irqsave(&rdev->ahs, irq);
 	__xa_erase(&rdev->ahs, ah->number);
 	xa_unlock_irqrestore(&rdev->ahs, irq);

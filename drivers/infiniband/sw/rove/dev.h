@@ -91,9 +91,22 @@ static inline struct rove_dev *to_rdev(struct ib_device *ibdev)
 	return container_of(ibdev, struct rove_dev, ibdev);
 }
 
+/**
+ * struct rove_pd - a protection domain
+ * @ibpd: what ib_core sees
+ * @lock: guards @ud_qps; taken outside any QP's lock
+ * @ud_qps: the datagram QPs that programs have in it, through &rove_qp.ud_node
+ */
 struct rove_pd {
 	struct ib_pd ibpd;
+	struct mutex lock;
+	struct list_head ud_qps;
 };
+
+static inline struct rove_pd *to_rpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct rove_pd, ibpd);
+}
 
 struct rove_ucontext {
 	struct ib_ucontext ibuc;

@@ -276,12 +276,16 @@ static void rove_disassociate_ucontext(struct ib_ucontext *ibuc)
 static int rove_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct rove_dev *rdev = to_rdev(ibpd->device);
+	struct rove_pd *pd = to_rpd(ibpd);
 
+	mutex_init(&pd->lock);
+	INIT_LIST_HEAD(&pd->ud_qps);
 	return rove_dev_charge(rdev, &rdev->num_pd, ROVE_MAX_PD, "PDs");
 }
 
 static int rove_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	mutex_destroy(&to_rpd(ibpd)->lock);
 	rove_dev_uncharge(&to_rdev(ibpd->device)->num_pd);
 	return 0;
 }

@@ -98,6 +98,65 @@ static void withdraw(struct rove_qp *qp)
 	rhashtable_remove_fast(&qp->rdev->qps, &qp->node, qp_table);
 }
 
+/*
+ * A datagram is as good as sent when it is posted: programs (mckey) destroy the
+ * address handle and the QP without having waited for a completion.  No more than the
+ * ring holds, though the program may go on posting.
+ */
+static void send_rest(struct rove_qp *qp)
+{
+	u32 left = qp->sq.depth;
+	u32 n;
+
+	do {
+		u32 fetched;
+
+		rove_qp_lock(qp);
+		fetched = qp->t.req.fetched;
+		if (qp->t.state == ROVE_TQP_RTS)
+			rove_doorbell_run(qp);
+		n = qp->t.req.fetched - fetched;
+		rove_qp_unlock(qp);
+		left -= min(left, n);
+		cond_resched();
+	} while (n && left);
+}
+
+void rove_pd_send_rest(struct ib_pd *ibpd)
+{
+	struct rove_pd *pd = to_rpd(ibpd);
+	struct rove_qp *qp;
+
+	mutex_lock(&pd->lock);
+	list_for_each_entry(qp, &pd->ud_qps, ud_node)
+		send_rest(qp);
+	mutex_unlock(&pd->lock);
+}
+
+/* Kernel consumers wait for their completions, and may not sleep everywhere. */
+static void join_pd(struct rove_qp *qp)
+{
+	struct rove_pd *pd = to_rpd(qp->ibqp.pd);
+
+	if (!qp->user || qp->t.service != ROVE_SVC_UD)
+		return;
+	mutex_lock(&pd->lock);
+	list_add(&qp->ud_node, &pd->ud_qps);
+	mutex_unlock(&pd->lock);
+}
+
+static void leave_pd(struct rove_qp *qp)
+{
+	struct rove_pd *pd = to_rpd(qp->ibqp.pd);
+
+	if (!qp->user || qp->t.service != ROVE_SVC_UD)
+		return;
+	mutex_lock(&pd->lock);
+	list_del(&qp->ud_node);
+	mutex_unlock(&pd->lock);
+	send_rest(qp);
+}
+
 static void send_events(struct work_struct *work)
 {
 	static const enum ib_event_type types[ROVE_EVENT_MAX] = {
@@ -448,8 +507,11 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	}
 	/* Last, for once it is visible others may hold it. */
 	ret = publish(qp);
-	if (!ret)
+	if (!ret) {
+		join_pd(qp);
 		return 0;
+	}
+
 	/* A packet may have found it all the same. */
 	wait_unused(qp);
 
@@ -463,15 +525,9 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct rove_qp *qp = to_rqp(ibqp);
 
+	leave_pd(qp);
 	rove_qp_lock(qp);
-	/*
-	 * A datagram is as good as sent when it is posted: programs (mckey) do not
-	 * wait for its completion.
-	 */
-	if (qp->t.service == ROVE_SVC_UD && qp->t.state == ROVE_TQP_RTS)
-		rove_tqp_send(&qp->t, ktime_get_ns());
-	else
-		rove_tqp_answer(&qp->t);
+	rove_tqp_answer(&qp->t);
 	qp->dead = true;
 	qp->t.state = ROVE_TQP_RESET;
 	rove_xrc_let_go(qp);

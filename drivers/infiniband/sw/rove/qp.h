@@ -74,6 +74,7 @@ struct rove_doorbell {
  * @serial: never another QP's, unlike its number
  * @node: in rove_dev.qps
  * @list: in rove_dev.qp_list
+ * @ud_node: in rove_pd.ud_qps, or nowhere
  * @lock: guards what is said to be guarded by it, and calls to the transport
  * @deferred: enum rove_qp_deferred bits; guarded by @lock
  * @sq: send ring; @sq.cons guarded by @lock
@@ -129,6 +130,7 @@ struct rove_qp {
 	u64 serial;
 	struct rhash_head node;
 	struct list_head list;
+	struct list_head ud_node;
 
 	spinlock_t lock;
 	unsigned long deferred;
@@ -236,6 +238,15 @@ void rove_qp_flush_all(struct rove_dev *rdev);
 
 int rove_qp_table_init(struct rove_dev *rdev);
 void rove_qp_table_destroy(struct rove_dev *rdev);
+
+/**
+ * rove_pd_send_rest() - send the datagrams that programs have posted in a protection domain
+ * @ibpd: the domain
+ *
+ * Before something goes that they need.  What cannot be sent now, for want of memory or
+ * by its rate limit, waits on.  May sleep.
+ */
+void rove_pd_send_rest(struct ib_pd *ibpd);
 
 /* ib_device_ops */
 int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
