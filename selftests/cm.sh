@@ -13,9 +13,11 @@ declare -A addr=([A4]=$A4 [A6]=$A6 [B4]=$B4 [B6]=$B6)
 
 # Is somebody on this end listening with rdma_cm on this port?
 cm_listens() { inns "$1" rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*src-addr.*:$2 "; }
+listens() { cm_listens "$@" || listening "$@"; }
 
 # pair SERVER-END VERSION PORT SERVER CLIENT: run both; %s is the server's
-# address, %c the client's, %p the port
+# address, %c the client's, %p the port.  The client starts when the server listens, as
+# $READY (listens, takes_requests) sees it.
 pair() {
 	local side=$1 v=$2 p=$3 srv=$4 cli=$5 other sns cns pid rc src
 	[[ $side == A ]] && { other=B sns=$NSA cns=$NSB; } || { other=A sns=$NSB cns=$NSA; }
@@ -23,7 +25,7 @@ pair() {
 	cli=${cli//%s/${addr[$side$v]}} cli=${cli//%c/${addr[$other$v]}} cli=${cli//%p/$p}
 	spawn "$sns" timeout -k 5 ${LIMIT:-60} $srv > "$tmp/server" 2>&1 &
 	pid=$!
-	wait_for 20 eval "cm_listens '$sns' $p || listening '$sns' $p || gone $pid"
+	wait_for 20 eval "${READY:-listens} '$sns' $p $pid || gone $pid"
 	inns "$cns" timeout -k 5 ${LIMIT:-60} $cli > "$tmp/client" 2>&1
 	rc=$?
 	((rc)) && kill $pid 2>/dev/null
@@ -97,12 +99,18 @@ copy() {
 }
 t "rcopy of 3 MB" copy
 
-# perf SERVER-END PROGRAM: the server listens by rdma_cm
+# perf SERVER-END PROGRAM: the server listens by rdma_cm, and crashes if a client comes
+# before it has come to wait for one
 perf() {
 	local side=$1 srv cli p=$((port++)); shift
 	[[ $side == A ]] && { srv=$LA cli=$LB; } || { srv=$LB cli=$LA; }
-	pair "$side" 4 $p "$* -R -F -d $srv -p %p" "$* -R -F -d $cli -p %p %s"
+	READY=takes_requests pair "$side" 4 $p "$* -R -F -d $srv -p %p" "$* -R -F -d $cli -p %p %s"
 }
+# takes_requests END PORT PID: PID's child listens, and waits for an event
+takes_requests() {
+	cm_listens "$1" "$2" && pgrep -P "$3" | sed 's|.*|/proc/&/stack|' | xargs grep -q ucma_get_event
+}
+
 t "ib_write_bw -R" perf A ib_write_bw -n 200
 t "ib_send_lat -R" perf B ib_send_lat -n 100
 t "ib_read_bw -R" perf B ib_read_bw -n 100

@@ -32,11 +32,11 @@ not() { ! "$@"; }
 # only (the kernel's ENOTSUPP for RoCE v2 and IPv6).
 mckey_() {
 	local group=239.77.0.2 mac=01:00:5e:4d:00:02 pids=() rc=0 pid
-	spawn "$NSB" timeout 40 mckey -b $B4 -m $group > "$tmp/r1" 2>&1 & pids+=($!)
-	spawn "$NSB" timeout 40 mckey -b $B4 -m $group > "$tmp/r2" 2>&1 & pids+=($!)
-	spawn "$NSA" timeout 40 mckey -b $A4 -m $group > "$tmp/r3" 2>&1 & pids+=($!)
+	spawn "$NSB" timeout 40 stdbuf -oL mckey -b $B4 -m $group > "$tmp/r1" 2>&1 & pids+=($!)
+	spawn "$NSB" timeout 40 stdbuf -oL mckey -b $B4 -m $group > "$tmp/r2" 2>&1 & pids+=($!)
+	spawn "$NSA" timeout 40 stdbuf -oL mckey -b $A4 -m $group > "$tmp/r3" 2>&1 & pids+=($!)
 	wait_for 20 member "$NSA" va $mac && wait_for 20 member "$NSB" vb $mac || return
-	wait_for 20 eval '(($(rdma resource show qp | grep -c "type UD.*mckey") == 3))' || return
+	wait_for 20 eval '(($(cat "$tmp"/r[123] | grep -c "joined dgid") == 3))' || return
 	nA timeout 40 mckey -b $A4 -m $group -s || return
 	for pid in "${pids[@]}"; do wait $pid || rc=1; done
 	((rc)) && tail "$tmp"/r?
