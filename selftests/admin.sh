@@ -4,11 +4,14 @@
 # in between that neither end controls, connection tracking, routes, rate limits,
 # shaping, priorities, captures.
 #	admin.sh [rules|fails|limits]...	everything, or these parts only
+#	admin.sh core		of rules and fails what takes a minute
 #
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
 wanted() { [[ -z $parts || " $parts " == *" $1 "* ]]; }
 parts=$*
+places=("A:inet output" "A:inet input" "B:inet output" "B:inet input" "M:bridge forward")
+[[ $parts != core ]] || parts="rules fails" places=("A:inet output" "M:bridge forward")
 modprobe -q nf_tables; command -v nft > /dev/null || skip_all "no nft (Debian: nftables)"
 
 nft() { inns "$1" /usr/sbin/nft "${@:2}"; }
@@ -112,7 +115,6 @@ stateful() {
 
 # --- rules ----------------------------------------------------------------------
 
-places=("A:inet output" "A:inet input" "B:inet output" "B:inet input" "M:bridge forward")
 name_of() {
 	case $1 in
 	M*) echo "on a bridge in between" ;;
