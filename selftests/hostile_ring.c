@@ -695,6 +695,90 @@ static void changed_later(void)
 	pair_close();
 }
 
+/* A command without the provider: its answer's bytes are @resp's. */
+static bool command(uint32_t number, void *msg, size_t len, void *resp, size_t room)
+{
+	struct ib_uverbs_cmd_hdr *hdr = msg;
+
+	*hdr = (struct ib_uverbs_cmd_hdr) { number, len / 4, room / 4 };
+	/* Each body begins with where the answer is to go. */
+	memcpy(hdr + 1, &resp, sizeof(resp));
+	return write(A.ctx->cmd_fd, msg, len) == (ssize_t)len;
+}
+
+/*
+ * ib_core creates an XRC target without telling that it is a program's, and with the
+ * sizes that the program has asked for: it gets no queues all the same.
+ */
+static void odd_target(void)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_open_xrcd body;
+	} open = { .body = { .fd = -1, .oflags = O_CREAT } };
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_create_qp body;
+	} create = {
+		.body = {
+			.user_handle = 1, .qp_type = IB_UVERBS_QPT_XRC_TGT,
+			.max_send_wr = 64, .max_inline_data = 0xffffffd0,
+		},
+	};
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_modify_qp body;
+	} modify = { .body = { .attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_ERR } };
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_send body;
+		struct ib_uverbs_send_wr wr;
+	} post = {
+		.body = { .wr_count = 1, .wqe_size = sizeof(post.wr) },
+		.wr = { .opcode = IBV_WR_SEND },
+	};
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_destroy_qp body;
+	} destroy = {};
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_close_xrcd body;
+	} close = {};
+	struct ib_uverbs_create_qp_resp qp = {};
+	struct ib_uverbs_open_xrcd_resp xrcd = {};
+	uint64_t answer[16];
+	bool good;
+
+	qp_open(&A);
+	good = command(IB_USER_VERBS_CMD_OPEN_XRCD, &open, sizeof(open), &xrcd, sizeof(xrcd));
+	create.body.pd_handle = xrcd.xrcd_handle;
+	good = good && command(IB_USER_VERBS_CMD_CREATE_QP, &create, sizeof(create), &qp,
+			       sizeof(qp));
+	outcome(good && !qp.max_send_wr && !qp.max_inline_data,
+		"an XRC target asked for with a send queue has none");
+	modify.body.qp_handle = qp.qp_handle;
+	/* this one has no answer, its body begins otherwise */
+	modify.hdr = (struct ib_uverbs_cmd_hdr) {
+		IB_USER_VERBS_CMD_MODIFY_QP, sizeof(modify) / 4, 0
+	};
+	good = good && write(A.ctx->cmd_fd, &modify, sizeof(modify)) == sizeof(modify);
+	post.body.qp_handle = qp.qp_handle;
+	good = good && !command(IB_USER_VERBS_CMD_POST_SEND, &post, sizeof(post), answer,
+				sizeof(answer));
+	outcome(good, "a request posted to it by a command is refused");
+	destroy.body.qp_handle = qp.qp_handle;
+	good = command(IB_USER_VERBS_CMD_DESTROY_QP, &destroy, sizeof(destroy), answer,
+		       sizeof(answer));
+	close.body.xrcd_handle = xrcd.xrcd_handle;
+	close.hdr = (struct ib_uverbs_cmd_hdr) {
+		IB_USER_VERBS_CMD_CLOSE_XRCD, sizeof(close) / 4, 0
+	};
+	good &= write(A.ctx->cmd_fd, &close, sizeof(close)) == sizeof(close);
+	outcome(good, "and it goes");
+	qp_close(&A);
+}
+
 /* uverbs commands that a ring's owner has no business with. */
 static void odd_commands(void)
 {
@@ -760,6 +844,7 @@ static void run_cases(void)
 	kernel_words();
 	changed_later();
 	odd_commands();
+	odd_target();
 	victim_check("bad indices");
 }
 

@@ -315,6 +315,9 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 	u32 room;
 	int ret;
 
+	/* It sends nothing; what a program asks for it nobody has checked. */
+	if (t->target)
+		*cap = (struct ib_qp_cap) {};
 	if (cap->max_send_wr) {
 		room = max_t(u32, cap->max_send_sge * sizeof(struct rove_sge),
 			     ALIGN(cap->max_inline_data, 16));
@@ -336,8 +339,6 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 		if (cap->max_inline_data > ROVE_MAX_INLINE)
 			cap->max_inline_data = ROVE_MAX_INLINE;
 	}
-	if (t->target)
-		*cap = (struct ib_qp_cap) {};
 	if (t->srq || t->service == ROVE_SVC_XRC) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = qp->srq ? qp->srq->max_sge :
