@@ -656,6 +656,8 @@ static bool run_local(struct rove_tqp *t, struct rove_swqe *w)
 		return false;
 	if (w->wqe.flags & ROVE_WR_FENCE && req->rd_outstanding)
 		return false;
+	/* A program can post such as fast as they are done. */
+	req->budget -= ROVE_PACKET_COST;
 	w->status = rove_env_local(t, &w->wqe);
 	if (w->status)
 		return true;

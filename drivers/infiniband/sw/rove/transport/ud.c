@@ -106,6 +106,7 @@ static int emit(struct rove_tqp *t, const struct rove_swqe *w)
 		return ret;
 	if (w->length > ret) {
 		rove_env_count(t, ROVE_CNT_UD_TX_TOO_LONG);
+		req->budget -= ROVE_PACKET_COST;
 		return 0;
 	}
 	t->dest_qpn = w->wqe.remote_qpn & ROVE_PSN_MASK;
