@@ -18,6 +18,7 @@ static int __init rove_init(void)
 	err = rove_crc_init();
 	if (err)
 		return err;
+	rove_net_rx_init();
 	err = rove_defer_init();
 	if (err)
 		goto err_crc;

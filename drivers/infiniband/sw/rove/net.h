@@ -25,6 +25,12 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb);
  */
 bool rove_net_backlog(struct rove_qp *qp);
 
+/* Free what is in its backlog.  Nobody can find the QP any more. */
+void rove_net_backlog_purge(struct rove_qp *qp);
+
+/* Module init: how much backlogs may hold on this machine. */
+void rove_net_rx_init(void);
+
 /**
  * rove_net_emit() - build a burst's packets
  * @qp: locked

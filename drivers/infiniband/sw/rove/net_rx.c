@@ -21,6 +21,7 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/ktime.h>
+#include <linux/mm.h>
 #include <linux/udp.h>
 #include <net/addrconf.h>
 #include "data.h"
@@ -33,8 +34,17 @@
 #include "trace.h"
 #include "transport/env.h"
 
-/* A QP's backlog; a window's worth of packets that are not even trains. */
+/*
+ * A QP's backlog: a window's worth of packets that are not even trains, and the memory
+ * of two such of the largest packets.
+ */
 #define BACKLOG_MAX	1024
+#define BACKLOG_BYTES	(8 << 20)
+/* Those of all QPs; less if the machine is small. */
+#define BACKLOGS_BYTES	(256UL << 20)
+/* They hold so much. */
+static atomic_long_t backlogs = ATOMIC_LONG_INIT(0);
+static unsigned long backlogs_max __read_mostly;
 /*
  * So many bytes keep a CPU busy for longer than it takes to call another one, and for
  * the other one to wake a program that sleeps.
@@ -505,11 +515,25 @@ static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb)
 	return false;
 }
 
-/* False: the backlog is full. */
+void rove_net_rx_init(void)
+{
+	backlogs_max = min(BACKLOGS_BYTES, totalram_pages() * (PAGE_SIZE / 16));
+}
+
+/*
+ * False: the backlog is full.  Nobody is charged for what waits there, and a program may
+ * have many QPs and send to them itself.
+ */
 static bool put_off(struct rove_qp *qp, struct sk_buff *skb)
 {
-	if (skb_queue_len_lockless(&qp->backlog) >= BACKLOG_MAX)
+	u32 size = skb->truesize;
+
+	if (skb_queue_len_lockless(&qp->backlog) >= BACKLOG_MAX ||
+	    atomic_read(&qp->backlog_bytes) > BACKLOG_BYTES ||
+	    atomic_long_read(&backlogs) > backlogs_max)
 		return false;
+	atomic_add(size, &qp->backlog_bytes);
+	atomic_long_add(size, &backlogs);
 	/* It leaves the RCU read-side section that these depend on. */
 	skb_orphan(skb);
 	skb_dst_drop(skb);
@@ -556,11 +580,30 @@ out:
 	return 0;
 }
 
+static struct sk_buff *take_off(struct rove_qp *qp)
+{
+	struct sk_buff *skb = skb_dequeue(&qp->backlog);
+
+	if (skb) {
+		atomic_sub(skb->truesize, &qp->backlog_bytes);
+		atomic_long_sub(skb->truesize, &backlogs);
+	}
+	return skb;
+}
+
+void rove_net_backlog_purge(struct rove_qp *qp)
+{
+	struct sk_buff *skb;
+
+	while ((skb = take_off(qp)))
+		kfree_skb(skb);
+}
+
 bool rove_net_backlog(struct rove_qp *qp)
 {
 	struct rx rx = { .rdev = qp->rdev };
 
-	rx.skb = skb_dequeue(&qp->backlog);
+	rx.skb = take_off(qp);
 	if (!rx.skb)
 		return false;
 	rcu_read_lock();

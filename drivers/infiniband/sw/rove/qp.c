@@ -400,7 +400,7 @@ static void wait_unused(struct rove_qp *qp)
 	qp->flow = NULL;
 	rove_qp_put(qp);
 	wait_for_completion(&qp->released);
-	skb_queue_purge(&qp->backlog);
+	rove_net_backlog_purge(qp);
 }
 
 static void reset(struct rove_qp *qp)

@@ -97,6 +97,7 @@ struct rove_doorbell {
  * @cpu: its home; see defer.h
  * @backlog: received and not yet worked off; in order, and before what comes later.
  *	Filled under its own lock, emptied with @lock held, too
+ * @backlog_bytes: memory of its skbs
  * @tx: packets built and not yet sent; empty whenever @lock is free
  * @train: the last of @tx, if more may join it
  * @icrc: its headers
@@ -154,6 +155,7 @@ struct rove_qp {
 	u8 stream;
 	int cpu;
 	struct sk_buff_head backlog;
+	atomic_t backlog_bytes;
 	struct sk_buff_head tx;
 	struct rove_train train;
 	struct rove_icrc icrc;
