@@ -404,6 +404,8 @@ static bool next(struct rx *rx, u32 pos, u32 len, struct rove_payload *pl)
 		return true;
 	/* Hacked to pieces: put them together.  QPs point nowhere into it. */
 	skb_abort_seq_read(&rx->seq);
+	/* Or it would be unmapped once more. */
+	rx->seq.frag_data = NULL;
 	if (skb_linearize(rx->skb))
 		return false;
 	seek(rx, pos);
