@@ -103,7 +103,10 @@ int rove_env_dest(struct rove_tqp *t, u32 ah);
  */
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b);
 
-/* Ask for a call of rove_tqp_send() once the packets now at hand are handled. */
+/*
+ * Ask for a call of rove_tqp_send() once the packets now at hand are handled; in the
+ * error state of rove_tqp_flush().
+ */
 void rove_env_defer_send(struct rove_tqp *t);
 
 /**

@@ -772,5 +772,7 @@ void rove_resp_flush(struct rove_tqp *t)
 		resp->have_rwqe = true;
 		complete_recv(t, ROVE_WC_WR_FLUSH_ERR, NULL);
 	}
+	if (i == ROVE_FLUSH_MAX)
+		rove_env_defer_send(t);
 	resp->reply_count = 0;
 }

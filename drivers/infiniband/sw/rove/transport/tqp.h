@@ -384,7 +384,7 @@ void rove_tqp_error(struct rove_tqp *t);
  * rove_tqp_flush() - work was posted to a QP in the error state
  * @t: the QP
  *
- * Handles at most a queue's depth of each queue a call.
+ * Handles ROVE_FLUSH_MAX of each queue a call, and asks for another if there may be more.
  */
 void rove_tqp_flush(struct rove_tqp *t);
 
