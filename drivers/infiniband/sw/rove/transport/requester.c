@@ -748,8 +748,11 @@ void rove_req_check_drained(struct rove_tqp *t)
 static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 {
 	struct rove_requester *req = &t->req;
-	u32 in_a_row = t->rnr_retry - req->rnr_retries;
+	u32 in_a_row;
 
+	/* It may have been lowered since, in SQD. */
+	req->rnr_retries = min(req->rnr_retries, t->rnr_retry);
+	in_a_row = t->rnr_retry - req->rnr_retries;
 	rove_env_count(t, ROVE_CNT_RNR_NAK_RX);
 	/* One NAK, one retry, however often the network repeats it. */
 	if (req->rnr_wait)
