@@ -214,9 +214,13 @@ static int resize(struct rove_srq *srq, u32 max_wr, struct ib_udata *udata)
 		ret = tell_ring(udata, &info);
 	if (!ret) {
 		spin_lock_bh(&srq->lock);
-		spin_lock_irq(&srq->post_lock);
-		ret = switch_ring(srq, &ring);
-		spin_unlock_irq(&srq->post_lock);
+		if (udata) {
+			ret = switch_ring(srq, &ring);
+		} else {
+			spin_lock_irq(&srq->post_lock);
+			ret = switch_ring(srq, &ring);
+			spin_unlock_irq(&srq->post_lock);
+		}
 		spin_unlock_bh(&srq->lock);
 		if (ret)
 			rove_refuse(srq->ibsrq.device,
