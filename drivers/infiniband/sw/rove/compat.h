@@ -16,6 +16,15 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
+/*
+ * What is one CPU's (a batch of completions, memory for packets) is guarded by softirqs
+ * being off there.  From 6.18 on that keeps other tasks away on PREEMPT_RT only if asked for.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0) && IS_ENABLED(CONFIG_PREEMPT_RT) && \
+	!IS_ENABLED(CONFIG_PREEMPT_RT_NEEDS_BH_LOCK)
+#error "rove needs CONFIG_PREEMPT_RT_NEEDS_BH_LOCK on PREEMPT_RT"
+#endif
+
 /* create_cq was given the whole attribute bundle in 6.11. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 #define rove_cq_arg uverbs_attr_bundle
