@@ -128,17 +128,25 @@ void rove_pd_send_rest(struct ib_pd *ibpd)
 	struct rove_qp *qp;
 
 	mutex_lock(&pd->lock);
+	/* Not locked: what is posted at the same time is none of what was before. */
 	list_for_each_entry(qp, &pd->ud_qps, ud_node)
-		send_rest(qp);
+		if (data_race(rove_env_sq_pending(&qp->t) ||
+			      qp->t.req.fetched != qp->t.req.done))
+			send_rest(qp);
 	mutex_unlock(&pd->lock);
 }
 
 /* Kernel consumers wait for their completions, and may not sleep everywhere. */
+static bool sends_datagrams(const struct rove_qp *qp)
+{
+	return qp->user && qp->t.service == ROVE_SVC_UD && qp->sq.depth;
+}
+
 static void join_pd(struct rove_qp *qp)
 {
 	struct rove_pd *pd = to_rpd(qp->ibqp.pd);
 
-	if (!qp->user || qp->t.service != ROVE_SVC_UD)
+	if (!sends_datagrams(qp))
 		return;
 	mutex_lock(&pd->lock);
 	list_add(&qp->ud_node, &pd->ud_qps);
@@ -149,7 +157,7 @@ static void leave_pd(struct rove_qp *qp)
 {
 	struct rove_pd *pd = to_rpd(qp->ibqp.pd);
 
-	if (!qp->user || qp->t.service != ROVE_SVC_UD)
+	if (!sends_datagrams(qp))
 		return;
 	mutex_lock(&pd->lock);
 	list_del(&qp->ud_node);
