@@ -314,6 +314,11 @@ static void *thief(void *arg)
 				_exit(0);
 			wait(NULL);
 			break;
+		case 2:
+			/* in one step: at no time is there nothing */
+			mmap(victim + at, n, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			break;
 		default:
 			madvise(victim + at, n, MADV_DONTNEED);
 		}
@@ -347,13 +352,15 @@ static void t_traffic(void)
 	struct ibv_mr *m;
 	char *sent = malloc(LEN);
 	pthread_t thread;
+	int complete = 0, i, w, r;
 	bool all = true;
-	int i, w, r;
+	uint64_t gone;
 
 	victim = fresh(LEN);
 	m = ibv_reg_mr(b.pd, victim, LEN, ODP);
 	CHECK(m);
 	madvise(victim, LEN, MADV_DOFORK);
+	gone = counter(&b, "page_invalidations");
 	stop = false;
 	CHECK(!pthread_create(&thread, NULL, thief, NULL));
 	for (i = 0; i < 20 && all; i++) {
@@ -373,10 +380,14 @@ static void t_traffic(void)
 		all = !w && !r && plausible(near, sent);
 		if (!all)
 			printf("# round %d: WRITE %d, READ %d\n", i, w, r);
+		complete += all;
 	}
 	stop = true;
 	pthread_join(thread, NULL);
-	CHECK(all);
+	gone = counter(&b, "page_invalidations") - gone;
+	printf("# %d rounds of %d went through, %llu pages were taken away\n", complete,
+	       i, (unsigned long long)gone);
+	CHECK(all && complete > 0 && gone > 0);
 	CHECK(!ibv_dereg_mr(m));
 	munmap(victim, LEN);
 	free(sent);
