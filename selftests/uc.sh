@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Unreliable connections: ibv_uc_pingpong, which validates every byte, perftest
 # -c UC, both with rdma_rxe as the peer too; and what is lost is lost: no retry, no
-# answer, the QP goes on.
+# answer, the QP goes on, and no part of a message is taken for a message (uc.c).
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -45,6 +45,12 @@ lossy() {
 	pt A ib_write_bw -s 65536 -m 1024 -n 300 || return
 	(($(counter $LA uc_rx_dropped_messages) > before))
 }
+# With messages that are looked at; what must arrive: all, or some
+lossy_sends() {
+	local before=$(counter $LA uc_rx_dropped_messages)
+	"$bin/uc" $LB "$(gid_index $LB $B4)" $LA "$(gid_index $LA $A4)" "$1" || return
+	[[ $1 == all ]] || (($(counter $LA uc_rx_dropped_messages) > before))
+}
 no_answers() {
 	local dev c
 	for dev in $LA $LB; do
@@ -54,7 +60,9 @@ no_answers() {
 		done
 	done
 }
+t "SENDs: all arrive, whole and in order" lossy_sends all
 t "ib_write_bw on a network that drops" lossy
+t "SENDs on a network that drops: what has lost a packet is dropped whole" lossy_sends some
 netem_off
 t "nothing was acknowledged, refused or sent again in all this" no_answers
 topo_del

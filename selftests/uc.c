@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * uc.c - SENDs over UC: a message that has lost a packet is dropped whole, and the next
+ * one takes its receive
+ *
+ *	uc DEV-A GID-INDEX-A DEV-B GID-INDEX-B all|some
+ *
+ * a sends.  The last argument says what must arrive: all, or some and not all.
+ */
+#include "pair.h"
+
+#define LEN	(128 * KB)	/* several bursts: what netem drops is one as a whole */
+#define WORDS	(LEN / 4)
+#define BATCH	8		/* few: nothing but netem may drop, and receives are never short */
+#define ROUNDS	60
+
+static uint32_t *out, *in;	/* what is sent, and where it goes */
+static struct ibv_mr *src, *dst;
+static uint32_t sent, whole;
+static uint32_t next;		/* message that may arrive */
+static bool mark;		/* has this round's come? */
+
+static void uc_qp(struct end *e)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { DEPTH, DEPTH, 1, 1, 0 },
+		.qp_type = IBV_QPT_UC,
+	};
+
+	e->cq = ibv_create_cq(e->ctx, DEPTH * 2, NULL, NULL, 0);
+	init.send_cq = e->cq;
+	init.recv_cq = e->cq;
+	e->qp = e->cq ? ibv_create_qp(e->pd, &init) : NULL;
+	if (!e->qp)
+		die("create_qp");
+}
+
+static void uc_connect(struct end *e, struct end *peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer->qp->qp_num,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = 1,
+			.grh = { .dgid = peer->gid, .sgid_index = e->gid_index,
+				 .hop_limit = 64 },
+		},
+	};
+
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			  IBV_QP_ACCESS_FLAGS))
+		die("INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN))
+		die("RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
+		die("RTS");
+}
+
+static int receive_into(uint32_t slot)
+{
+	struct ibv_sge sge = { (uintptr_t)(in + slot * WORDS), LEN, dst->lkey };
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(b.qp, &wr, &bad);
+}
+
+static int post(uint32_t *what, uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)what, len, src->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	return ibv_post_send(a.qp, &wr, &bad);
+}
+
+/* Each word of message k is k * WORDS and the word's place. */
+static void arrived(const struct ibv_wc *wc, uint32_t round)
+{
+	uint32_t *got = in + wc->wr_id * WORDS, i;
+
+	if (wc->byte_len == sizeof(*got)) {
+		mark |= *got == round;
+		return;
+	}
+	CHECK(wc->byte_len == LEN && *got % WORDS == 0 && *got / WORDS < sent);
+	for (i = 0; i < WORDS; i++)
+		CHECK(got[i] == *got + i);
+	/* in the order that they were sent in, and once */
+	CHECK(*got / WORDS >= next);
+	next = *got / WORDS + 1;
+	whole++;
+}
+
+/* What has come, until the mark or until nothing does. */
+static void drain(uint32_t round)
+{
+	struct ibv_wc wc;
+	int idle;
+
+	for (idle = 0; idle < 200 && !mark; idle++) {
+		if (!ibv_poll_cq(b.cq, 1, &wc)) {
+			usleep(200);
+			continue;
+		}
+		idle = 0;
+		CHECK(wc.status == IBV_WC_SUCCESS);
+		arrived(&wc, round);
+		CHECK(good && !receive_into(wc.wr_id));
+	}
+}
+
+static void t_send(void)
+{
+	uint32_t round, i, k;
+	int tries;
+
+	for (i = 0; i < DEPTH; i++)
+		CHECK(!receive_into(i));
+	for (round = 0; round < ROUNDS; round++) {
+		for (k = 0; k < BATCH; k++) {
+			for (i = 0; i < WORDS; i++)
+				out[k * WORDS + i] = sent * WORDS + i;
+			sent++;
+			CHECK(!post(out + k * WORDS, LEN));
+		}
+		/* the sender learns nothing of what is lost */
+		for (k = 0; k < BATCH; k++)
+			CHECK(done(a.cq, NULL) == IBV_WC_SUCCESS);
+		/* a mark may be lost, too */
+		mark = false;
+		for (tries = 0; tries < 100 && !mark; tries++) {
+			out[0] = round;
+			CHECK(!post(out, sizeof(*out)));
+			CHECK(done(a.cq, NULL) == IBV_WC_SUCCESS);
+			drain(round);
+			CHECK(good);
+		}
+		CHECK(mark);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 6)
+		return 2;
+	end_open(&a, argv[1], argv[2]);
+	end_open(&b, argv[3], argv[4]);
+	out = malloc(BATCH * LEN);
+	in = malloc(DEPTH * LEN);
+	src = ibv_reg_mr(a.pd, out, BATCH * LEN, 0);
+	dst = ibv_reg_mr(b.pd, in, DEPTH * LEN, IBV_ACCESS_LOCAL_WRITE);
+	if (!src || !dst)
+		die("reg_mr");
+	uc_qp(&a);
+	uc_qp(&b);
+	uc_connect(&a, &b);
+	uc_connect(&b, &a);
+	good = true;
+	t_send();
+	printf("# %u of %u messages have arrived\n", whole, sent);
+	return !(good && (strcmp(argv[5], "all") ? whole && whole < sent : whole == sent));
+}
