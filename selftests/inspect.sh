@@ -116,7 +116,8 @@ trace() {
 	echo > $dir/trace; pp 20
 	! grep rove_ $dir/trace
 }
-[[ -d $dir ]] && t "tracepoints: work request, completion, packets sent and received, retry, state; nothing when off" trace
+name="tracepoints: work request, completion, packets sent and received, retry, state; nothing when off"
+if [[ -d $dir ]]; then t "$name" trace; else skip "$name" "no tracefs"; fi
 
 # --- limits -------------------------------------------------------------------------
 
