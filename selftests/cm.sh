@@ -96,7 +96,8 @@ verified() {
 }
 t "rstream over many sizes, verified" verified
 
-# Connections that A has asked for and B has granted, each once.
+# Connections that A has asked for and B has granted.  An answer that came twice counts
+# once, unless its connection was gone by then.
 made() {
 	local dir=/sys/class/infiniband/$LA/ports/1
 	echo $(($(< "$dir/cm_rx_msgs/rep") - $(< "$dir/cm_rx_duplicates/rep")))
@@ -124,7 +125,7 @@ connections() {
 	kill $pid; wait $pid
 	cat "$tmp/client" "$tmp/server"
 	echo "$(($(made) - before)) connections"
-	((rc == 0 && $(made) == before + $1)) && ! grep -qi error "$tmp/client" "$tmp/server"
+	((rc == 0 && $(made) >= before + $1)) && ! grep -qi error "$tmp/client" "$tmp/server"
 }
 t "cmtime, 1000 connections" connections 1000
 
