@@ -154,8 +154,11 @@ capture() {
 if wanted rules; then
 	modprobe -q -r rove nft_ct nf_conntrack_netlink nf_conntrack
 	bridge_of_ends || bail "two links and a bridge"
-	ct_loaded && say "nf_conntrack is there before rove, and does not go"
-	t "ct state: rove loaded first" stateful
+	if ct_loaded; then
+		skip "ct state: rove loaded first" "nf_conntrack is there before, and does not go"
+	else
+		t "ct state: rove loaded first" stateful
+	fi
 	topo_del
 	modprobe -r rove && ct_loaded || bail "nf_conntrack without rove"
 	bridge_of_ends || bail "two links and a bridge"
