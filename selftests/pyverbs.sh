@@ -44,12 +44,18 @@ while read -r what name why; do
 			not_ok "$name: skipped, which is not expected: $why"
 		fi ;;
 	fail) not_ok "$name: $why" ;;
-	ran) all=1; say "ran $name $why"; continue ;;
+	ran) all="$name $why"; say "ran $all"; continue ;;
 	*) continue ;;
 	esac
 	((n[$what]++))
 done < "$tmp/results"
 [[ $all ]] || not_ok "the suite comes to its end (after: $(tail -n 1 "$tmp/results"))"
+# Whoever ships a suite that finds nothing to do must hear of it.
+total=$((n[pass] + n[skip] + n[fail]))
+if [[ ! $* && $DRIVER_A == rove ]]; then
+	t "all tests of the suite were run, each with a result" [ "$all" = "$total of $total" ]
+	t "at least 130 of them pass" [ "${n[pass]}" -ge 130 ]
+fi
 ((T_FAILED)) && tail -n 200 "$tmp/errors" | sed 's/^/#   /'
 say "${n[pass]} pass, ${n[skip]} are skipped, ${n[fail]} fail"
 done_testing
