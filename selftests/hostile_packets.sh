@@ -10,12 +10,16 @@
 topo_pair 4200 && links || bail "two links"
 # the checksum of an empty UDP field, rates: nothing of the stack shall help
 nB sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.vb.rp_filter=0
+# what B would answer to the sender who is not there, A hears
+nB ip neigh replace 10.77.0.99 lladdr "$(nA cat /sys/class/net/va/address)" dev vb nud permanent
 
 checked_traffic
 
-nA timeout -k 5 500 /usr/bin/python3 "$here/hostile_packets.py" "$LB" $A4 $B4 $B6 "$tmp/traffic" "$tmp/rounds" "$@" \
+nA timeout -k 5 500 /usr/bin/python3 "$here/hostile_packets.py" "$LB" $A4 $B4 $B6 \
+	"$tmp/traffic" "$tmp/rounds" $traffic "$@" \
 	> "$tmp/attack" 2> "$tmp/attack.err"
 rc=$?
+kill -CONT $traffic
 while IFS= read -r line; do
 	case $line in
 	"ok "*) ok "${line#ok * - }" ;;

@@ -1134,7 +1134,7 @@ static void run_mmap(int seconds)
 	race_stop = 1;
 	pthread_join(thread, NULL);
 	note("%d queue pairs, mapped %d times behind their back\n", i, race_hits);
-	outcome(i > 0, "mmap against destroy");
+	outcome(i > 0 && race_hits > 0, "mmap against destroy");
 	munmap(again, size);
 	ibv_close_device(other);
 	victim_check("mapping");
@@ -1192,6 +1192,7 @@ static void run_hold(void)
 /* --- somebody to be attacked ------------------------------------------------------------------ */
 
 #define IDLE	16	/* connections of which nothing is expected */
+#define SHARED	96	/* queue pairs with one SRQ, each of them to be ended */
 
 static bool one_round(uint32_t round)
 {
@@ -1252,7 +1253,7 @@ static void other_services(void)
 			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
 				      .hop_limit = 64 } },
 	};
-	struct ibv_qp *ud, *uc, *shared;
+	struct ibv_qp *ud, *uc, *shared[SHARED];
 	int i;
 
 	must(cq, "create_cq");
@@ -1263,8 +1264,11 @@ static void other_services(void)
 	init.qp_type = IBV_QPT_RC;
 	init.srq = ibv_create_srq(B.pd, &srq_init);
 	must(init.srq, "create_srq");
-	shared = ibv_create_qp(B.pd, &init);
-	must(ud && uc && shared, "create_qp");
+	for (i = 0; i < SHARED; i++) {
+		shared[i] = ibv_create_qp(B.pd, &init);
+		must(shared[i], "create_qp");
+	}
+	must(ud && uc, "create_qp");
 	must(!ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			    IBV_QP_QKEY) &&
 	     !ibv_modify_qp(ud, &rtr, IBV_QP_STATE), "UD to RTR");
@@ -1272,16 +1276,19 @@ static void other_services(void)
 			    IBV_QP_ACCESS_FLAGS) &&
 	     !ibv_modify_qp(uc, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN), "UC to RTR");
-	must(!ibv_modify_qp(shared, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			    IBV_QP_ACCESS_FLAGS) &&
-	     !ibv_modify_qp(shared, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			    IBV_QP_MIN_RNR_TIMER), "RC with SRQ to RTR");
+	for (i = 0; i < SHARED; i++)
+		must(!ibv_modify_qp(shared[i], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+				    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
+		     !ibv_modify_qp(shared[i], &rtr, IBV_QP_STATE | IBV_QP_AV |
+				    IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+		     "RC with SRQ to RTR");
 	for (i = 0; i < 32; i++)
 		must(!ibv_post_recv(ud, &recv, &bad) && !ibv_post_recv(uc, &recv, &bad) &&
 		     !ibv_post_srq_recv(init.srq, &recv, &bad), "post_recv");
-	printf("# service ud %u\n# service uc %u\n# service srq %u\n", ud->qp_num,
-	       uc->qp_num, shared->qp_num);
+	printf("# service ud %u\n# service uc %u\n", ud->qp_num, uc->qp_num);
+	for (i = 0; i < SHARED; i++)
+		printf("# service srq %u\n", shared[i]->qp_num);
 }
 
 static void run_traffic(const char *path)
