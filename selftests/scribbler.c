@@ -48,6 +48,7 @@ struct victim {
 };
 
 static struct victim *victims;
+static volatile uint64_t *words;	/* that scribblers have written to */
 static char **args;
 
 static void both_open(void)
@@ -243,6 +244,7 @@ static void *scribbler(void *arg)
 		pthread_mutex_lock(&maps_lock);
 		for (i = 0; n_maps && i < 32; i++)
 			scribble(&rnd);
+		*words += i;
 		pthread_mutex_unlock(&maps_lock);
 	}
 	return NULL;
@@ -434,7 +436,7 @@ static void memory_open(int i)
 		die("memory");
 }
 
-/* Lives until it falls over its own feet, or for half a second. */
+/* Lives until it falls over its own feet, or for half a second with memory to write to. */
 static void hostile_run(uint64_t seed)
 {
 	static const enum ibv_qp_type types[] = {
@@ -443,7 +445,7 @@ static void hostile_run(uint64_t seed)
 	enum ibv_qp_type type;
 	struct ibv_wc wc[8];
 	pthread_t thread;
-	uint64_t end = now_ms() + LIFE_MS;
+	uint64_t end = UINT64_MAX;
 	bool srq;
 	int i, j;
 
@@ -466,6 +468,8 @@ static void hostile_run(uint64_t seed)
 		pthread_mutex_lock(&maps_lock);
 		find_maps();
 		pthread_mutex_unlock(&maps_lock);
+		if (end == UINT64_MAX)
+			end = now_ms() + LIFE_MS;
 		for (j = 0; j < 200 && now_ms() < end; j++) {
 			i = next(&rnd) % 2;
 			post_some(i, side[!i].qp->qp_num);
@@ -523,9 +527,29 @@ static void progress(const char *what)
 	point(what);
 }
 
+/* How many queues of both links the kernel has ended for what stood in their rings. */
+static uint64_t queues_ended(void)
+{
+	unsigned long long n, sum = 0;
+	char path[256];
+	FILE *f;
+	int i;
+
+	for (i = 1; i <= 3; i += 2) {
+		snprintf(path, sizeof(path),
+			 "/sys/class/infiniband/%s/ports/1/hw_counters/bad_ring_index", args[i]);
+		f = fopen(path, "r");
+		if (!f || fscanf(f, "%llu", &n) != 1)
+			die(path);
+		fclose(f);
+		sum += n;
+	}
+	return sum;
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t seed, end;
+	uint64_t seed, end, ended;
 	int lives = 0, fell = 0, odd = 0, status, i;
 	pid_t pid[VICTIMS], child;
 
@@ -538,6 +562,8 @@ int main(int argc, char **argv)
 	printf("# user %d, seed %llu\n", (int)getuid(), (unsigned long long)seed);
 	victims = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	words = (void *)(victims + VICTIMS);
+	ended = queues_ended();
 	for (i = 0; i < VICTIMS; i++)
 		pid[i] = start(victim_start, i);
 	progress("two processes move checked data");
@@ -555,6 +581,11 @@ int main(int argc, char **argv)
 	       lives, fell, odd);
 	good = lives > 2 && odd < lives / 2;
 	point("scribblers came and went");
+	ended = queues_ended() - ended;
+	printf("# %llu words written, %llu queues ended for it\n",
+	       (unsigned long long)*words, (unsigned long long)ended);
+	good = *words && ended;
+	point("they have written, and queues were ended for it");
 	progress("the two are as before");
 
 	for (i = 0; i < VICTIMS; i++) {
