@@ -50,6 +50,10 @@ x_link() {	# NS NAME DEV
 	wait_for 20 eval "inns $1 rdma link | grep -q $2"
 }
 x_hidden() { ! inns "$1" rdma link | grep -q "$2"; }
+# A tool that asks for the link by its name: at home only.
+x_own() {	# COMMAND...
+	nA "$@" && ! nB "$@"
+}
 x_pp() {
 	local ga gb pid
 	wait_for "$WAIT" xgid "$NSA" rovea $A4 && wait_for "$WAIT" xgid "$NSB" roveb $B4 || return
@@ -63,6 +67,8 @@ t "exclusive: link A belongs to its netdev's namespace" x_link "$NSA" rovea va
 t "exclusive: link B belongs to its netdev's namespace" x_link "$NSB" roveb vb
 t "exclusive: B does not see A's" x_hidden "$NSB" rovea
 t "exclusive: the initial namespace sees neither" x_hidden "" rove
+t "exclusive: B cannot read its counters, A can" x_own rdma statistic show link rovea/1
+t "exclusive: B cannot open it, A can" x_own ibv_devinfo -d rovea
 t "exclusive: traffic between the two" x_pp
 # the veth dies with its namespace, and so does the peer's end
 x_death() { ip netns del "$NSB" && NSB='' && wait_for 30 eval '! nA ip link show va'; }
