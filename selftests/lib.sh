@@ -401,10 +401,13 @@ rc_data() {
 }
 
 # On a debug kernel: has rove lost memory?  Counting it is of no use there, since KASAN keeps
-# what is freed for a time.  Twice, for what is fresh may be referenced from a stack only.
+# what is freed for a time.  Twice, for what is fresh may be referenced from a stack only;
+# and not before all is 5 s old, since nothing younger is reported.
 kmemleak=/sys/kernel/debug/kmemleak
 no_leaks() {
-	echo scan > $kmemleak && echo scan > $kmemleak
+	local now=$SECONDS
+	wait_for 10 eval '((SECONDS > now + 5))'
+	echo scan > $kmemleak && echo scan > $kmemleak || return
 	! grep -A 20 'unreferenced object' $kmemleak | grep -B 20 '\[rove\]'
 }
 
