@@ -580,16 +580,20 @@ void rove_uc_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 		rove_env_count(t, ROVE_CNT_UC_RX_DROPPED);
 		resp->in_msg = false;
 	}
-	/* The rest of what was dropped, or what begins with a hole. */
-	if (!first && !resp->in_msg)
-		return;
-	established(t);
-	if (execute(t, pkt)) {
-		take(t, pkt);
-	} else {
+	if (first || resp->in_msg) {
+		established(t);
+		resp->skipping = false;
+		if (execute(t, pkt)) {
+			take(t, pkt);
+			return;
+		}
 		rove_env_count(t, ROVE_CNT_UC_RX_DROPPED);
 		resp->in_msg = false;
+	} else if (next && !resp->skipping) {
+		/* Not the rest of what was dropped, nor behind a hole: it never began. */
+		rove_env_count(t, ROVE_CNT_UC_RX_DROPPED);
 	}
+	resp->skipping = !(pkt->op->flags & ROVE_OPF_LAST);
 }
 
 /*

@@ -222,6 +222,7 @@ struct rove_reply {
  * @msn: messages completed, 24 bits
  * @srqn: XRC: the SRQ that the message is for
  * @in_msg: a message has begun and not ended
+ * @skipping: UC: the rest of a message that is dropped, and counted, may follow
  * @msg_write: it is an RDMA WRITE, else a SEND
  * @have_rwqe: @rwqe holds the receive work request in use
  * @rwqe: see @have_rwqe
@@ -251,6 +252,7 @@ struct rove_responder {
 	u32 msn;
 	u32 srqn;
 	bool in_msg;
+	bool skipping;
 	bool msg_write;
 	bool have_rwqe;
 	struct rove_rwqe rwqe;
