@@ -68,7 +68,8 @@ modules:
 	@find -L $(bdir) -type l -not -path '*/.*' -delete
 	@find Kbuild drivers include/uapi selftests/kmod \( -name '*.[chS]' -o -name Makefile -o -name Kbuild \) 2>/dev/null | \
 	while read -r f; do \
-		mkdir -p $(bdir)/$$(dirname $$f); [ -L $(bdir)/$$f ] || ln -sfn $(CURDIR)/$$f $(bdir)/$$f; \
+		mkdir -p $(bdir)/$$(dirname $$f); \
+		[ "$$(readlink $(bdir)/$$f)" = $(CURDIR)/$$f ] || ln -sfn $(CURDIR)/$$f $(bdir)/$$f; \
 	done
 	@+flock $(bdir)/.lock $(kmake) modules
 	@ln -f $(bdir)/drivers/infiniband/sw/rove/rove.ko $(bdir)/rove.ko
