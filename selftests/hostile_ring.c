@@ -728,7 +728,13 @@ static void odd_target(void)
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_modify_qp body;
-	} modify = { .body = { .attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_ERR } };
+	} modify = {
+		.body = {
+			.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				     IBV_QP_ACCESS_FLAGS,
+			.qp_state = IBV_QPS_INIT, .port_num = 1,
+		},
+	};
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_post_send body;
@@ -763,6 +769,11 @@ static void odd_target(void)
 		IB_USER_VERBS_CMD_MODIFY_QP, sizeof(modify) / 4, 0
 	};
 	good = good && write(A.ctx->cmd_fd, &modify, sizeof(modify)) == sizeof(modify);
+	modify.body.attr_mask = IBV_QP_STATE;
+	modify.body.qp_state = IBV_QPS_ERR;
+	good = good && write(A.ctx->cmd_fd, &modify, sizeof(modify)) == sizeof(modify);
+	if (!good)
+		note("modify_qp: %s\n", strerror(errno));
 	post.body.qp_handle = qp.qp_handle;
 	good = good && !command(IB_USER_VERBS_CMD_POST_SEND, &post, sizeof(post), answer,
 				sizeof(answer));

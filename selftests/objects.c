@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "points.h"
@@ -393,6 +394,41 @@ static void t_ah(void)
 	CHECK(!ibv_create_ah(a.pd, &attr));
 }
 
+/* Hazard 54: more than what is flushed in one go. */
+static void t_flush(void)
+{
+	enum { N = 65536 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_cq *cq = ibv_create_cq(a.ctx, N, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.cap = { 1, N, 1, 1, 0 }, .qp_type = IBV_QPT_RC,
+		.send_cq = cq, .recv_cq = cq,
+	};
+	struct ibv_qp *qp = cq ? ibv_create_qp(a.pd, &init) : NULL;
+	struct ibv_recv_wr wr = {}, *bad;
+	int left = N, wrong = 0, n;
+	struct ibv_wc wc[64];
+	time_t end;
+
+	CHECK(qp);
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			     IBV_QP_ACCESS_FLAGS));
+	for (n = 0; n < N; n++)
+		CHECK(!ibv_post_recv(qp, &wr, &bad));
+	attr.qp_state = IBV_QPS_ERR;
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	for (end = time(NULL) + 30; left && time(NULL) < end; left -= n) {
+		n = ibv_poll_cq(cq, 64, wc);
+		CHECK(n >= 0);
+		for (int i = 0; i < n; i++)
+			wrong += wc[i].status != IBV_WC_WR_FLUSH_ERR;
+	}
+	if (left || wrong)
+		printf("# %d not flushed, %d wrong\n", left, wrong);
+	CHECK(!left && !wrong);
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq));
+}
+
 static void t_busy(void)
 {
 	CHECK(ibv_dealloc_pd(a.pd) == EBUSY);
@@ -420,6 +456,7 @@ int main(int argc, char **argv)
 	run("a CQ with time stamps", t_timestamps);
 	run("fork", t_fork);
 	run("address handles", t_ah);
+	run("65,536 receives are all flushed", t_flush);
 	run("a PD in use is not freed", t_busy);
 	printf("1..%d\n", count);
 	return failed > 0;
