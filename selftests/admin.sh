@@ -139,6 +139,23 @@ rerouted_ud() {
 	nB ip route del $A4/32
 	((rc == 0)) && arrive 8
 }
+# Programs send nothing to the port; what rove sends belongs to no program's socket.
+owned() {
+	local rc
+	nft "$NSB" -f - <<-'NFT' || return
+		table inet rove {
+			chain c {
+				type filter hook output priority 0
+				udp dport 4791 meta skuid >= 0 counter drop
+			}
+		}
+	NFT
+	! nB bash -c "echo forged > /dev/udp/$A4/4791" && dropped "$NSB" && moving && wait_for 20 moving && alive
+	rc=$?
+	nft "$NSB" list table inet rove
+	unrule "$NSB" inet
+	return $rc
+}
 # A veth pair hands checksums on unfinished, unless told that it cannot.
 capture() {
 	nB ethtool -K vb tx-checksum-ip-generic off > /dev/null
@@ -168,6 +185,7 @@ if wanted rules; then
 		ns=NS${what%%:*}
 		t "a drop rule $(name_of "$what"): all stands still; an accept rule, and all goes on" survives "${!ns}" ${what#*:}
 	done
+	t "a rule by owner: programs' packets to the port are dropped, rove's are not" owned
 	t "a route that changes: the next packet takes it" rerouted
 	t "a route that changes: datagrams of two address handles, too" rerouted_ud
 	t "tcpdump on the bridge sees the packets as on a wire" capture
