@@ -4,13 +4,26 @@
  *
  * A region of a range and one of a whole process are the same thing with other bounds:
  * a tree of chunks of 2 MiB, each made when a page in it is first needed, with a
- * notifier of its own and an array of the pages that are there.
+ * notifier of its own and an array of the pages that are there.  Chunks are a cache:
+ * there are as many as the process may lock memory for, and then the one that was
+ * longest not asked for makes room.
  *
- * Who may take what: the notifier and who brings pages hold the chunk's umem_mutex,
- * which the notifier may take while memory is reclaimed; inside it rove_odp.lock for
- * writing.  The data path holds a QP's lock and rove_odp.lock for reading.
+ * Everything that a process can use up, or keep waiting, is its own: struct
+ * rove_odp_owner.  A page may come from a file system that never answers.
+ *
+ * Who may take what: who makes a chunk or does away with one holds the owner's lock,
+ * in which memory is allocated and the notifier waited for; the notifier never takes it.
+ * The notifier and who brings pages hold the chunk's umem_mutex, which the notifier
+ * may take while memory is reclaimed; inside it rove_odp.lock for writing.  The data
+ * path holds a QP's lock and rove_odp.lock for reading.
  */
+#include <linux/capability.h>
+#include <linux/hashtable.h>
 #include <linux/hmm.h>
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/semaphore.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <net/netlink.h>
@@ -29,21 +42,71 @@
 #define CHUNK_SIZE	BIT_ULL(CHUNK_SHIFT)
 #define CHUNK_PAGES	(CHUNK_SIZE >> PAGE_SHIFT)
 
+/* Of kernel memory, that one takes. */
+#define CHUNK_COST	DIV_ROUND_UP(sizeof(struct chunk) +			\
+				     sizeof(struct ib_umem_odp) +		\
+				     CHUNK_PAGES * (sizeof(unsigned long) +	\
+						    sizeof(dma_addr_t)), PAGE_SIZE)
+
+/*
+ * A process has so many whatever it may lock: all that one work request can need at
+ * the same time, so that each gets through.
+ */
+#define CHUNKS_FREE	(2 * ROVE_MAX_SGE)
+
+/* Of a process, at the same time.  Each may wait for as long as it likes. */
+#define MISSES_ACTIVE	16
+#define ADVICE_ACTIVE	2
+#define ADVICE_WAITING	64
+
 /* Most that is brought for one miss. */
 #define FAULT_MAX	1048576U
 
 #define PAGE_WRITABLE	1UL	/* in an entry of struct chunk.page */
 
 /**
+ * struct rove_odp_owner - a process that has regions
+ * @node: in @owners
+ * @mm: its memory; held
+ * @regions: how many; guarded by @owners_lock
+ * @misses: brings what its regions miss
+ * @advice: brings what it says that they will
+ * @room: for advice that waits
+ * @lock: guards what follows, and which chunks its regions have
+ * @recent: its chunks, the one that was longest not asked for first
+ * @free: chunks that it has not been charged for
+ *
+ * Not the context: a process can have thousands of them, and a region that the kernel
+ * registered for it (RDS) has none.
+ */
+struct rove_odp_owner {
+	struct hlist_node node;
+	struct mm_struct *mm;
+	u32 regions;
+	struct workqueue_struct *misses;
+	struct workqueue_struct *advice;
+	struct semaphore room;
+	struct mutex lock;	/* see above */
+	struct list_head recent;
+	u32 free;
+};
+
+/**
  * struct chunk - a piece of a process
  * @odp: whose
  * @umem: its notifier, and what knows how to find its pages
+ * @recent: in the owner's list
+ * @users: who brings pages of it; it cannot go.  The owner's lock
+ * @charged: @CHUNK_COST pages to the owner
  * @page: kernel address and PAGE_WRITABLE of each, or 0; changed with @umem's mutex
  *	and rove_odp.lock held
  */
 struct chunk {
 	struct rove_odp *odp;
 	struct ib_umem_odp *umem;
+	struct list_head recent;
+	u32 users;
+	bool charged;
 	unsigned long page[CHUNK_PAGES];
 };
 
@@ -78,8 +141,77 @@ struct rove_misses {
 	struct miss side[2];
 };
 
-/* A page may come from far; those who wait for one shall not delay others. */
-static struct workqueue_struct *wq;
+/* Every process that has regions, by its memory's address. */
+static DEFINE_HASHTABLE(owners, 8);
+static DEFINE_MUTEX(owners_lock);
+
+static struct kmem_cache *chunk_cache;
+
+static struct rove_odp_owner *new_owner(struct mm_struct *mm)
+{
+	struct rove_odp_owner *o = kzalloc(sizeof(*o), ROVE_GFP_OBJECT);
+
+	if (!o)
+		return NULL;
+	o->misses = alloc_workqueue("rove_odp", WQ_UNBOUND, MISSES_ACTIVE);
+	if (!o->misses)
+		goto err_free;
+	o->advice = alloc_workqueue("rove_odp_advice", WQ_UNBOUND, ADVICE_ACTIVE);
+	if (!o->advice)
+		goto err_misses;
+	sema_init(&o->room, ADVICE_WAITING);
+	mutex_init(&o->lock);
+	INIT_LIST_HEAD(&o->recent);
+	mmgrab(mm);
+	o->mm = mm;
+	hash_add(owners, &o->node, (unsigned long)mm);
+	return o;
+
+err_misses:
+	destroy_workqueue(o->misses);
+err_free:
+	kfree(o);
+	return NULL;
+}
+
+/* Who calls, for one more region. */
+static struct rove_odp_owner *get_owner(void)
+{
+	struct rove_odp_owner *o;
+
+	mutex_lock(&owners_lock);
+	hash_for_each_possible(owners, o, node, (unsigned long)current->mm)
+		if (o->mm == current->mm)
+			break;
+	if (!o)
+		o = new_owner(current->mm);
+	if (o)
+		o->regions++;
+	mutex_unlock(&owners_lock);
+	return o;
+}
+
+/*
+ * What is on the queues has let go of its region, and touches nothing that could keep
+ * it waiting any more.
+ */
+static void put_owner(struct rove_odp_owner *o)
+{
+	bool last;
+
+	mutex_lock(&owners_lock);
+	last = !--o->regions;
+	if (last)
+		hash_del(&o->node);
+	mutex_unlock(&owners_lock);
+	if (!last)
+		return;
+	destroy_workqueue(o->advice);
+	destroy_workqueue(o->misses);
+	mutex_destroy(&o->lock);
+	mmdrop(o->mm);
+	kfree(o);
+}
 
 void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
 {
@@ -135,45 +267,154 @@ static const struct mmu_interval_notifier_ops notifier_ops = {
 	.invalidate = invalidate,
 };
 
-/* Sleeps. */
-static struct chunk *get_chunk(struct rove_odp *odp, u64 uva)
+/* As ib_umem_get() does it; the owner is locked. */
+static int charge(struct chunk *c)
 {
-	unsigned long index = uva >> CHUNK_SHIFT;
-	struct chunk *c;
+	struct rove_odp_owner *o = c->odp->owner;
+
+	if (o->free < CHUNKS_FREE) {
+		o->free++;
+		return 0;
+	}
+	if (atomic64_add_return(CHUNK_COST, &o->mm->pinned_vm) > c->odp->limit) {
+		atomic64_sub(CHUNK_COST, &o->mm->pinned_vm);
+		return -ENOMEM;
+	}
+	c->charged = true;
+	return 0;
+}
+
+static void uncharge(struct chunk *c)
+{
+	struct rove_odp_owner *o = c->odp->owner;
+
+	if (c->charged)
+		atomic64_sub(CHUNK_COST, &o->mm->pinned_vm);
+	else
+		o->free--;
+}
+
+/*
+ * The owner is locked.  The tables that ib_core makes are not charged to any control
+ * group; they count as locked memory, as the rest.
+ */
+static struct chunk *new_chunk(struct rove_odp *odp, u64 uva)
+{
+	struct chunk *c = kmem_cache_zalloc(chunk_cache, ROVE_GFP_OBJECT);
 	int err;
 
-	c = xa_load(&odp->chunks, index);
-	if (c)
-		return c;
-	mutex_lock(&odp->create);
-	c = xa_load(&odp->chunks, index);
-	if (c)
-		goto out;
-	c = kvzalloc(sizeof(*c), ROVE_GFP_OBJECT);
-	if (!c) {
-		c = ERR_PTR(-ENOMEM);
-		goto out;
-	}
+	if (!c)
+		return ERR_PTR(-ENOMEM);
 	c->odp = odp;
+	err = charge(c);
+	if (err)
+		goto err_free;
 	c->umem = ib_umem_odp_alloc_child(odp->root, uva & ~(CHUNK_SIZE - 1),
 					  CHUNK_SIZE, &notifier_ops);
 	if (IS_ERR(c->umem)) {
 		err = PTR_ERR(c->umem);
-		goto err_free;
+		goto err_uncharge;
 	}
 	mutex_lock(&c->umem->umem_mutex);
 	c->umem->private = c;
 	mutex_unlock(&c->umem->umem_mutex);
-	err = xa_err(xa_store(&odp->chunks, index, c, ROVE_GFP_OBJECT));
-	if (!err)
-		goto out;
-	ib_umem_odp_release(c->umem);
-err_free:
-	kvfree(c);
-	c = ERR_PTR(err);
-out:
-	mutex_unlock(&odp->create);
+	err = xa_err(xa_store(&odp->chunks, uva >> CHUNK_SHIFT, c,
+			      ROVE_GFP_OBJECT));
+	if (err)
+		goto err_release;
+	list_add_tail(&c->recent, &odp->owner->recent);
 	return c;
+
+err_release:
+	ib_umem_odp_release(c->umem);
+err_uncharge:
+	uncharge(c);
+err_free:
+	kmem_cache_free(chunk_cache, c);
+	return ERR_PTR(err);
+}
+
+/* Nobody uses it.  The owner is locked.  Waits for the notifier. */
+static void drop_chunk(struct chunk *c)
+{
+	struct rove_odp *odp = c->odp;
+
+	list_del(&c->recent);
+	/* Who copies looks it up, and copies, with the lock held. */
+	write_lock_bh(&odp->lock);
+	xa_erase(&odp->chunks, ib_umem_start(c->umem) >> CHUNK_SHIFT);
+	write_unlock_bh(&odp->lock);
+	ib_umem_odp_release(c->umem);
+	uncharge(c);
+	kmem_cache_free(chunk_cache, c);
+}
+
+/* Make room for another; the owner is locked. */
+static bool evict_chunk(struct rove_odp_owner *o)
+{
+	struct chunk *c;
+
+	list_for_each_entry(c, &o->recent, recent) {
+		if (!c->users) {
+			drop_chunk(c);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Is there any memory, so that a chunk is worth while? */
+static bool is_mapped(struct mm_struct *mm, u64 uva, u64 len)
+{
+	bool mapped;
+
+	if (!mmget_not_zero(mm))
+		return false;
+	mmap_read_lock(mm);
+	mapped = find_vma_intersection(mm, uva, uva + len);
+	mmap_read_unlock(mm);
+	mmput(mm);
+	return mapped;
+}
+
+/* The chunk of a range that is within one, in use until put_chunk().  Sleeps. */
+static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len)
+{
+	struct rove_odp_owner *o = odp->owner;
+	struct mem_cgroup *memcg, *old;
+	struct chunk *c;
+
+	if (!is_mapped(o->mm, uva, len))
+		return ERR_PTR(-EFAULT);
+	/* A worker does it, but not at its own expense. */
+	memcg = get_mem_cgroup_from_mm(o->mm);
+	old = set_active_memcg(memcg);
+	mutex_lock(&o->lock);
+	c = xa_load(&odp->chunks, uva >> CHUNK_SHIFT);
+	if (c) {
+		list_move_tail(&c->recent, &o->recent);
+	} else {
+		do {
+			c = new_chunk(odp, uva);
+		} while (c == ERR_PTR(-ENOMEM) && evict_chunk(o));
+	}
+	if (!IS_ERR(c))
+		c->users++;
+	mutex_unlock(&o->lock);
+	set_active_memcg(old);
+	mem_cgroup_put(memcg);
+	return c;
+}
+
+/* One in which nothing was found is of no use. */
+static void put_chunk(struct chunk *c)
+{
+	struct rove_odp_owner *o = c->odp->owner;
+
+	mutex_lock(&o->lock);
+	if (!--c->users && !READ_ONCE(c->umem->npages))
+		drop_chunk(c);
+	mutex_unlock(&o->lock);
 }
 
 /*
@@ -182,7 +423,7 @@ out:
  */
 static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write, bool fault)
 {
-	struct chunk *c = get_chunk(odp, uva);
+	struct chunk *c = get_chunk(odp, uva, len);
 	unsigned long first, i, n, pfn, *p;
 	int ret, got = 0;
 
@@ -191,8 +432,10 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write, bool fault)
 	ret = ib_umem_odp_map_dma_and_lock(c->umem, uva, len,
 					   write ? ROVE_ODP_WRITE : ROVE_ODP_READ,
 					   fault);
-	if (ret < 0)
+	if (ret < 0) {
+		put_chunk(c);
 		return ret;
+	}
 	first = (uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT;
 	n = ((uva + len - 1) >> PAGE_SHIFT) - (uva >> PAGE_SHIFT) + 1;
 	write_lock_bh(&odp->lock);
@@ -208,6 +451,7 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write, bool fault)
 	}
 	write_unlock_bh(&odp->lock);
 	mutex_unlock(&c->umem->umem_mutex);
+	put_chunk(c);
 	return got;
 }
 
@@ -295,7 +539,7 @@ int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 	};
 	refcount_inc(&r->refs);
 	rove_qp_get(qp);
-	queue_work(wq, &m->work);
+	queue_work(r->odp->owner->misses, &m->work);
 	return -EAGAIN;
 }
 
@@ -328,23 +572,34 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		err = -ENOMEM;
 		goto err_mr;
 	}
+	odp->owner = get_owner();
+	if (!odp->owner) {
+		err = -ENOMEM;
+		goto err_odp;
+	}
 	odp->root = ib_umem_odp_alloc_implicit(ibpd->device,
 					       access & ~IB_ACCESS_HUGETLB);
 	if (IS_ERR(odp->root)) {
 		err = PTR_ERR(odp->root);
-		kfree(odp);
-		goto err_mr;
+		goto err_owner;
 	}
 	xa_init(&odp->chunks);
 	rwlock_init(&odp->lock);
-	mutex_init(&odp->create);
 	odp->start = start;
+	odp->limit = capable(CAP_IPC_LOCK) ? LONG_MAX :
+					     rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	mr->region->iova = access & IB_ZERO_BASED ? 0 : iova;
 	mr->region->length = length;
 	mr->region->odp = odp;
 	err = rove_mr_publish(mr, true);
 	if (!err)
 		return &mr->ibmr;
+	goto err_mr;
+
+err_owner:
+	put_owner(odp->owner);
+err_odp:
+	kfree(odp);
 err_mr:
 	rove_mr_free(mr);
 	return ERR_PTR(err);
@@ -352,22 +607,28 @@ err_mr:
 
 void rove_odp_free(struct rove_odp *odp)
 {
-	unsigned long index;
+	struct rove_odp_owner *o = odp->owner;
+	unsigned long index = 0;
 	struct chunk *c;
 
-	/* The notifier of each is gone when it is released. */
-	xa_for_each(&odp->chunks, index, c) {
-		ib_umem_odp_release(c->umem);
-		kvfree(c);
-	}
+	/* One by one: others of the process want the lock, too. */
+	do {
+		mutex_lock(&o->lock);
+		c = xa_find(&odp->chunks, &index, ULONG_MAX, XA_PRESENT);
+		if (c)
+			drop_chunk(c);
+		mutex_unlock(&o->lock);
+	} while (c);
 	xa_destroy(&odp->chunks);
 	ib_umem_odp_release(odp->root);
+	put_owner(o);
 	kfree(odp);
 }
 
 /**
  * struct advice - pages that a program will need
- * @work: brings them
+ * @work: brings them, if not the program itself
+ * @owner: whose memory it is, and whose queue @work is on
  * @rdev: link
  * @write: to be written to
  * @fault: even if they are not in memory
@@ -376,6 +637,7 @@ void rove_odp_free(struct rove_odp *odp)
  */
 struct advice {
 	struct work_struct work;
+	struct rove_odp_owner *owner;
 	struct rove_dev *rdev;
 	bool write;
 	bool fault;
@@ -411,7 +673,27 @@ static int follow(struct advice *a)
 
 static void follow_later(struct work_struct *work)
 {
-	follow(container_of(work, struct advice, work));
+	struct advice *a = container_of(work, struct advice, work);
+	struct rove_odp_owner *o = a->owner;
+
+	follow(a);
+	/* Its queue is flushed before it goes. */
+	up(&o->room);
+}
+
+/*
+ * The process whose memory all of it is about, or NULL: a worker of the one shall not
+ * wait for pages of the other, which may never come.
+ */
+static struct rove_odp_owner *advice_owner(const struct advice *a)
+{
+	struct rove_odp_owner *o = a->part[0].region->odp->owner;
+	u32 i;
+
+	for (i = 1; i < a->num; i++)
+		if (a->part[i].region->odp->owner != o)
+			return NULL;
+	return o;
 }
 
 /* The region of an SGE, referenced; NULL: not to be had. */
@@ -466,10 +748,15 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 			goto err_put;
 		}
 	}
-	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+	a->owner = advice_owner(a);
+	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH || !a->owner)
 		return follow(a);
+	/* Who advises much waits for a moment, but not for ever. */
+	err = -EAGAIN;
+	if (down_timeout(&a->owner->room, HZ))
+		goto err_put;
 	INIT_WORK(&a->work, follow_later);
-	queue_work(wq, &a->work);
+	queue_work(a->owner->advice, &a->work);
 	return 0;
 
 err_put:
@@ -511,11 +798,12 @@ int rove_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 
 int rove_odp_init(void)
 {
-	wq = alloc_workqueue("rove_odp", WQ_UNBOUND, 0);
-	return wq ? 0 : -ENOMEM;
+	chunk_cache = kmem_cache_create("rove_odp_chunk", sizeof(struct chunk), 0,
+					SLAB_ACCOUNT, NULL);
+	return chunk_cache ? 0 : -ENOMEM;
 }
 
 void rove_odp_exit(void)
 {
-	destroy_workqueue(wq);
+	kmem_cache_destroy(chunk_cache);
 }

@@ -10,31 +10,35 @@
 #ifndef ROVE_ODP_H
 #define ROVE_ODP_H
 
-#include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include "region.h"
 
 struct rove_mr;
+struct rove_odp_owner;
 
 /**
  * struct rove_odp - what a region has that is paged on demand
- * @root: who its memory belongs to
+ * @owner: who its memory belongs to, and who brings it; odp.c
+ * @root: the same, as ib_core knows it
  * @start: where in that process the region's first byte is
- * @chunks: struct chunk (odp.c) by address / 2 MiB; those that were ever needed
- * @lock: read: nobody takes pages away
- * @create: makes those who want a chunk take turns
+ * @limit: pages of kernel memory that @owner may have locked, as it was when it
+ *	registered the region
+ * @chunks: struct chunk (odp.c) by address / 2 MiB; those that are remembered.
+ *	Changed with @owner's lock held, taken out of with @lock held, too
+ * @lock: read: nobody takes pages, or chunks, away
  * @faults: pages brought because they were needed
  * @invalidations: pages taken away
  * @prefetches: pages brought because they will be needed
  */
 struct rove_odp {
+	struct rove_odp_owner *owner;
 	struct ib_umem_odp *root;
 	u64 start;
+	unsigned long limit;
 	struct xarray chunks;
 	rwlock_t lock;		/* see above */
-	struct mutex create;	/* see above */
 	atomic64_t faults;
 	atomic64_t invalidations;
 	atomic64_t prefetches;
