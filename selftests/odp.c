@@ -7,9 +7,18 @@
  *
  * a asks, b has the paged memory, unless a test says otherwise.
  */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/fuse.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "pair.h"
@@ -54,6 +63,60 @@ static uint64_t counter(struct end *e, const char *name)
 		die(path);
 	fclose(f);
 	return v;
+}
+
+/* A line of a file of the kernel's, in KiB. */
+static long kib(const char *path, const char *key)
+{
+	char line[200];
+	long v = -1;
+	FILE *f = fopen(path, "r");
+
+	while (f && v < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key)))
+			v = atol(line + strlen(key));
+	if (v < 0)
+		die(key);
+	fclose(f);
+	return v;
+}
+
+static long kernel_kib(void)
+{
+	return kib("/proc/meminfo", "SUnreclaim:");
+}
+
+static long locked_kib(void)
+{
+	return kib("/proc/self/status", "VmPin:");
+}
+
+/*
+ * Be one to whom RLIMIT_MEMLOCK applies, and may lock what it likes.  Not later:
+ * a file descriptor of another's is of no use.
+ */
+static void be_limited(void)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+	struct __user_cap_data_struct caps[2];
+
+	if (setrlimit(RLIMIT_MEMLOCK, &none) || syscall(SYS_capget, &head, caps))
+		die("setrlimit, capget");
+	caps[0].effective &= ~(1u << CAP_IPC_LOCK);
+	if (syscall(SYS_capset, &head, caps))
+		die("capset");
+}
+
+/* So many KiB more may be locked; negative: all. */
+static void may_lock(long more)
+{
+	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (more >= 0)
+		lim.rlim_cur = (locked_kib() + more) * KB;
+	if (setrlimit(RLIMIT_MEMLOCK, &lim))
+		die("setrlimit");
 }
 
 static int to(void *there, uint32_t len, uint32_t key)
@@ -457,6 +520,379 @@ static void t_prefetch(void)
 	munmap(p, LEN);
 }
 
+#define PLACES		4000	/* of which each is in another 2 MiB */
+#define PLENTY		(8 * KB)
+
+static struct ibv_sge places[PLACES];
+
+static int advise_places(int flags)
+{
+	return ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, flags, places, PLACES);
+}
+
+static char *reserve(int prot, uint32_t key)
+{
+	char *p = mmap(NULL, PLACES * 2 * MB, prot,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int i;
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	madvise(p, PLACES * 2 * MB, MADV_NOHUGEPAGE);
+	for (i = 0; i < PLACES; i++)
+		places[i] = (struct ibv_sge) { (uintptr_t)p + i * 2 * MB, 1, key };
+	return p;
+}
+
+/* A byte of it must not cost 16 KiB of the kernel's memory. */
+static void t_idle_advice(void)
+{
+	struct ibv_mr *m = ibv_reg_mr(b.pd, NULL, SIZE_MAX, ODP);
+	long before = kernel_kib(), after[3];
+	char *p;
+
+	CHECK(m);
+	p = reserve(PROT_NONE, m->lkey);
+	CHECK(advise_places(IBV_ADVISE_MR_FLAG_FLUSH) == EFAULT);
+	after[0] = kernel_kib();
+	CHECK(!munmap(p, PLACES * 2 * MB));
+	CHECK(advise_places(IBV_ADVISE_MR_FLAG_FLUSH) == EFAULT);
+	after[1] = kernel_kib();
+	CHECK(!advise_places(0));
+	usleep(500000);
+	after[2] = kernel_kib();
+	printf("# kernel memory: %+ld, %+ld, %+ld KiB\n", after[0] - before,
+	       after[1] - before, after[2] - before);
+	CHECK(after[0] < before + (long)PLENTY && after[1] < before + (long)PLENTY &&
+	      after[2] < before + (long)PLENTY);
+	CHECK(!ibv_dereg_mr(m));
+}
+
+/* Nor where there is memory, of who may not lock it. */
+static void t_limited_advice(void)
+{
+	long before = kernel_kib(), locked = locked_kib(), after, during;
+	struct ibv_mr *m;
+	char *p;
+
+	may_lock(1024);
+	m = ibv_reg_mr(b.pd, NULL, SIZE_MAX, ODP);
+	may_lock(-1);
+	CHECK(m);
+	p = reserve(PROT_READ | PROT_WRITE, m->lkey);
+	CHECK(!advise_places(IBV_ADVISE_MR_FLAG_FLUSH));
+	after = kernel_kib();
+	during = locked_kib();
+	printf("# kernel memory: %+ld KiB, locked: %+ld KiB\n", after - before,
+	       during - locked);
+	CHECK(after < before + (long)PLENTY);
+	CHECK(during > locked && during <= locked + 1024);
+	CHECK(!ibv_dereg_mr(m) && locked_kib() == locked);
+	munmap(p, PLACES * 2 * MB);
+	/* who may lock what it likes is counted, too */
+	m = ibv_reg_mr(b.pd, NULL, SIZE_MAX, ODP);
+	CHECK(m);
+	p = reserve(PROT_READ | PROT_WRITE, m->lkey);
+	CHECK(!advise_places(IBV_ADVISE_MR_FLAG_FLUSH));
+	CHECK(locked_kib() > locked + PLACES * 8);
+	CHECK(!ibv_dereg_mr(m) && locked_kib() == locked);
+	munmap(p, PLACES * 2 * MB);
+}
+
+#define PIECES	256
+#define PIECE	(256 * KB)	/* across a border of 2 MiB */
+
+/* More of it than can be remembered: what is forgotten comes back. */
+static void limited(long more)
+{
+	char *p = mmap(NULL, (PIECES + 1) * 2 * MB, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *back = fresh(PIECE), *first;
+	struct ibv_mr *m, *mb = ibv_reg_mr(a.pd, back, PIECE, ALL);
+	long locked = locked_kib();
+	int i;
+
+	CHECK(p != MAP_FAILED && mb);
+	madvise(p, (PIECES + 1) * 2 * MB, MADV_NOHUGEPAGE);
+	may_lock(more);
+	m = ibv_reg_mr(b.pd, p, (PIECES + 1) * 2 * MB, ODP);
+	may_lock(-1);
+	CHECK(m);
+	first = (char *)(((uintptr_t)p + 2 * MB) & ~(2 * MB - 1)) - PIECE / 2;
+	if (first < p)
+		first = p;
+	scramble(near, LEN);
+	for (i = 0; i < PIECES; i++)
+		CHECK(!rdma(&a, a.qp, IBV_WR_RDMA_WRITE, near + i * 512, PIECE, src->lkey,
+			    (uintptr_t)first + i * 2 * MB, m->rkey));
+	CHECK(locked_kib() - locked <= more && (!more || locked_kib() > locked));
+	for (i = 0; i < PIECES; i++)
+		CHECK(!memcmp(first + i * 2 * MB, near + i * 512, PIECE));
+	for (i = 0; i < PIECES; i++) {
+		int k = i * 37 % PIECES;
+
+		CHECK(!rdma(&a, a.qp, IBV_WR_RDMA_READ, back, PIECE, mb->lkey,
+			    (uintptr_t)first + k * 2 * MB, m->rkey));
+		CHECK(!memcmp(back, near + k * 512, PIECE));
+	}
+	CHECK(locked_kib() - locked <= more);
+	CHECK(!ibv_dereg_mr(m) && locked_kib() == locked);
+	CHECK(!ibv_dereg_mr(mb));
+	munmap(p, (PIECES + 1) * 2 * MB);
+	munmap(back, PIECE);
+}
+
+static void t_limited(void)
+{
+	limited(64);
+	if (good)
+		limited(0);
+}
+
+static struct ibv_mr *crowd;
+
+/* Asks for other places, so that what is in use has to make room. */
+static void *adviser(void *arg)
+{
+	int i = 0, err = 0;
+
+	(void)arg;
+	while (!stop && !err) {
+		err = ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
+				    IBV_ADVISE_MR_FLAG_FLUSH, places + i, 50);
+		i = (i + 50) % PLACES;
+		usleep(1000);
+	}
+	return (void *)(intptr_t)err;
+}
+
+/* Chunks go, and their pages, while there is traffic. */
+static void t_crowded(void)
+{
+	long locked = locked_kib();
+	pthread_t thread[2];
+	char *p, *sent = malloc(LEN);
+	int i, w = 0, r = 0, n;
+	bool same = true;
+	void *err[2];
+
+	may_lock(0);
+	crowd = ibv_reg_mr(b.pd, NULL, SIZE_MAX, ODP);
+	may_lock(-1);
+	CHECK(crowd);
+	p = reserve(PROT_READ | PROT_WRITE, crowd->lkey);
+	victim = fresh(LEN);
+	stop = false;
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_create(&thread[i], NULL, adviser, NULL));
+	for (n = 0; n < 10 && !w && !r && same; n++) {
+		scramble(near, LEN);
+		memcpy(sent, near, LEN);
+		w = to(victim, LEN, crowd->rkey);
+		same = !memcmp(victim, sent, LEN);
+		memset(near, 0x5a, LEN);
+		r = from(victim, LEN, crowd->rkey);
+		same = same && !memcmp(near, sent, LEN);
+		if (n & 1)
+			madvise(victim, LEN, MADV_DONTNEED);
+	}
+	stop = true;
+	for (i = 0; i < 2; i++)
+		pthread_join(thread[i], &err[i]);
+	printf("# after %d: WRITE %d, READ %d, advice %ld, %ld\n", n, w, r,
+	       (long)err[0], (long)err[1]);
+	CHECK(!w && !r && same && !err[0] && !err[1]);
+	CHECK(locked_kib() == locked && !ibv_dereg_mr(crowd));
+	munmap(p, PLACES * 2 * MB);
+	munmap(victim, LEN);
+	free(sent);
+}
+
+#define SILENT_LEN	(4 * MB)
+
+static void fuse_reply(int fd, uint64_t unique, int err, const void *data, size_t len)
+{
+	struct {
+		struct fuse_out_header head;
+		char data[512];
+	} out = { { sizeof(out.head) + (err ? 0 : len), err, unique } };
+
+	if (!err)
+		memcpy(out.data, data, len);
+	if (write(fd, &out, out.head.len) < 0)
+		perror("# /dev/fuse");
+}
+
+/* A file system of one file, that answers everything but READ. */
+static void serve_silently(int fd)
+{
+	static char buf[256 * KB];
+	struct fuse_in_header *in = (void *)buf;
+
+	while (read(fd, buf, sizeof(buf)) > 0) {
+		struct fuse_init_out init = {
+			.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+			.max_readahead = 4096, .max_write = 4096,
+		};
+		struct fuse_attr attr = {
+			.ino = in->nodeid, .nlink = 1, .blksize = 4096,
+			.mode = in->nodeid == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0444,
+			.size = in->nodeid == FUSE_ROOT_ID ? 0 : SILENT_LEN,
+		};
+		struct fuse_attr_out known = { .attr_valid = 1000, .attr = attr };
+		struct fuse_entry_out entry = {
+			.nodeid = 2, .entry_valid = 1000, .attr_valid = 1000,
+			.attr = { .ino = 2, .nlink = 1, .blksize = 4096,
+				  .mode = S_IFREG | 0444, .size = SILENT_LEN },
+		};
+		struct fuse_open_out opened = { .open_flags = FOPEN_KEEP_CACHE };
+
+		switch (in->opcode) {
+		case FUSE_INIT:
+			fuse_reply(fd, in->unique, 0, &init, sizeof(init));
+			break;
+		case FUSE_GETATTR:
+			fuse_reply(fd, in->unique, 0, &known, sizeof(known));
+			break;
+		case FUSE_LOOKUP:
+			fuse_reply(fd, in->unique, 0, &entry, sizeof(entry));
+			break;
+		case FUSE_OPEN:
+			fuse_reply(fd, in->unique, 0, &opened, sizeof(opened));
+			break;
+		case FUSE_READ:
+		case FUSE_FORGET:
+		case FUSE_BATCH_FORGET:
+		case FUSE_INTERRUPT:
+			break;
+		default:
+			fuse_reply(fd, in->unique, -ENOSYS, NULL, 0);
+		}
+	}
+}
+
+/* Memory that nobody ever brings, until the process that is returned is killed. */
+static pid_t silent_memory(char **p)
+{
+	char dir[] = "/tmp/odp.XXXXXX", opts[100], path[100];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), file;
+	pid_t pid;
+
+	if (fd < 0 || !mkdtemp(dir))
+		return -1;
+	snprintf(opts, sizeof(opts), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (mount("silent", dir, "fuse", 0, opts))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve_silently(fd);
+		_exit(0);
+	}
+	close(fd);
+	snprintf(path, sizeof(path), "%s/file", dir);
+	file = open(path, O_RDONLY);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+	*p = mmap(NULL, SILENT_LEN, PROT_READ, MAP_PRIVATE, file, 0);
+	if (file < 0 || *p == MAP_FAILED) {
+		perror("# silent file");
+		return -1;
+	}
+	return pid;
+}
+
+static struct {
+	pid_t pid;
+	int tell, hear;
+} stuck;
+
+/*
+ * Another process, which asks for more of such memory than there are workers.  It waits
+ * for a byte before it does, tells how often it was let, and ends after another byte.
+ */
+static void start_stuck(const char *dev)
+{
+	int down[2], up[2], n = -1;
+	struct ibv_sge sge;
+	struct ibv_mr *m;
+	struct end e;
+	pid_t daemon;
+	char c, *p;
+
+	if (pipe(down) || pipe(up))
+		die("pipe");
+	stuck.pid = fork();
+	stuck.tell = down[1];
+	stuck.hear = up[0];
+	if (stuck.pid) {
+		close(down[0]);
+		close(up[1]);
+		return;
+	}
+	close(down[1]);
+	close(up[0]);
+	if (read(down[0], &c, 1) != 1)
+		_exit(0);
+	daemon = silent_memory(&p);
+	if (daemon < 0) {
+		n = write(up[1], &n, sizeof(n));
+		_exit(0);
+	}
+	e.ctx = open_device(dev);
+	e.pd = ibv_alloc_pd(e.ctx);
+	m = ibv_reg_mr(e.pd, p, SILENT_LEN, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	if (!m)
+		_exit(1);
+	for (n = 0; n < 300; n++) {
+		sge = (struct ibv_sge) { (uintptr_t)p + n * 4096, 1, m->lkey };
+		if (ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1))
+			break;
+	}
+	if (write(up[1], &n, sizeof(n)) != sizeof(n) || read(down[0], &c, 1) < 0)
+		_exit(1);
+	kill(daemon, SIGKILL);
+	_exit(waitpid(daemon, NULL, 0) != daemon || ibv_dereg_mr(m) || ibv_dealloc_pd(e.pd) ||
+	      ibv_close_device(e.ctx));
+}
+
+/* A process that waits for its memory for ever is alone in that. */
+static void t_stuck(void)
+{
+	char *p = fresh(LEN), *q = fresh(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+	struct ibv_mr *mq = ibv_reg_mr(b.pd, q, LEN, ODP);
+	uint64_t fetched = counter(&b, "page_prefetches");
+	struct ibv_sge sge = { (uintptr_t)q, LEN, mq ? mq->lkey : 0 };
+	int i, n = 0, status, ret = -1;
+
+	CHECK(m && mq);
+	CHECK(write(stuck.tell, "x", 1) == 1 && read(stuck.hear, &n, sizeof(n)) == sizeof(n));
+	printf("# it was let %d times\n", n);
+	if (n >= 0) {
+		scramble(near, LEN);
+		ret = to(p, LEN, m->rkey);
+		if (!ret)
+			ret = ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0,
+					    &sge, 1);
+		for (i = 0; i < 100 && !ret; i++)
+			if (counter(&b, "page_prefetches") == fetched + LEN / 4096)
+				break;
+		printf("# WRITE, and advice: %d, after %d * 20 ms\n", ret, i);
+		if (i == 100)
+			ret = -1;
+	}
+	CHECK(write(stuck.tell, "x", 1) == 1 && waitpid(stuck.pid, &status, 0) == stuck.pid);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	if (n < 0)
+		printf("# no FUSE\n");
+	else
+		CHECK(!ret && n > 0 && n < 300 && !memcmp(p, near, LEN));
+	CHECK(!ibv_dereg_mr(m) && !ibv_dereg_mr(mq));
+	munmap(p, LEN);
+	munmap(q, LEN);
+}
+
 static void t_refused(void)
 {
 	struct ibv_device_attr_ex attr;
@@ -474,6 +910,8 @@ int main(int argc, char **argv)
 {
 	if (argc != 5)
 		return 2;
+	be_limited();
+	start_stuck(argv[1]);
 	end_open(&a, argv[1], argv[2]);
 	end_open(&b, argv[3], argv[4]);
 	near = fresh(LEN);
@@ -491,6 +929,11 @@ int main(int argc, char **argv)
 	run("pages taken away under traffic", t_traffic);
 	run("deregistered while pages are brought", t_dereg_busy);
 	run("advice", t_prefetch);
+	run("advice about nothing costs nothing", t_idle_advice);
+	run("advice costs what may be locked", t_limited_advice);
+	run("hardly any locked memory", t_limited);
+	run("too many places under traffic", t_crowded);
+	run("another process waits for its memory for ever", t_stuck);
 	run("what is refused", t_refused);
 	printf("1..%d\n", count);
 	return failed > 0;

@@ -8,6 +8,7 @@
 topo_pair 4200 && links || bail "two links"
 [[ -x $bin/odp ]] || bail "make -C selftests"
 
+modprobe -q fuse
 c_points odp "$bin/odp" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"
 t "nothing is left" wait_for 10 no_objects qp cq mr
 done_testing
