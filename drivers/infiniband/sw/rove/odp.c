@@ -136,6 +136,13 @@ struct miss {
 	u32 key;
 };
 
+/* How much a page is wanted. */
+enum want {
+	MISSED,		/* somebody waits for it */
+	ADVISED,	/* somebody will need it */
+	IF_PRESENT,	/* so, if it is in memory */
+};
+
 /* Of a QP that has ever missed a page. */
 struct rove_misses {
 	struct miss side[2];
@@ -378,10 +385,12 @@ static bool is_mapped(struct mm_struct *mm, u64 uva, u64 len)
 }
 
 /* The chunk of a range that is within one, in use until put_chunk().  Sleeps. */
-static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len)
+static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len,
+			       enum want want)
 {
 	struct rove_odp_owner *o = odp->owner;
 	struct mem_cgroup *memcg, *old;
+	bool crowded = false;
 	struct chunk *c;
 
 	if (!is_mapped(o->mm, uva, len))
@@ -394,9 +403,17 @@ static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len)
 	if (c) {
 		list_move_tail(&c->recent, &o->recent);
 	} else {
-		do {
+		c = new_chunk(odp, uva);
+		while (c == ERR_PTR(-ENOMEM) && evict_chunk(o)) {
+			crowded = true;
 			c = new_chunk(odp, uva);
-		} while (c == ERR_PTR(-ENOMEM) && evict_chunk(o));
+		}
+		/*
+		 * Advice takes the place of advice: what somebody has waited for must
+		 * stay until he has looked again.
+		 */
+		if (!IS_ERR(c) && crowded && want != MISSED)
+			list_move(&c->recent, &o->recent);
 	}
 	if (!IS_ERR(c))
 		c->users++;
@@ -419,11 +436,12 @@ static void put_chunk(struct chunk *c)
 
 /*
  * Have the pages of a range, which is within one chunk; their number, or an error.
- * @fault: touch them as the program would, else take those that are in memory.
+ * They are touched as the program would, but for IF_PRESENT.
  */
-static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write, bool fault)
+static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
+		 enum want want)
 {
-	struct chunk *c = get_chunk(odp, uva, len);
+	struct chunk *c = get_chunk(odp, uva, len, want);
 	unsigned long first, i, n, pfn, *p;
 	int ret, got = 0;
 
@@ -431,7 +449,7 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write, bool fault)
 		return PTR_ERR(c);
 	ret = ib_umem_odp_map_dma_and_lock(c->umem, uva, len,
 					   write ? ROVE_ODP_WRITE : ROVE_ODP_READ,
-					   fault);
+					   want != IF_PRESENT);
 	if (ret < 0) {
 		put_chunk(c);
 		return ret;
@@ -459,14 +477,15 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write, bool fault)
  * Have the pages of a part of a region, at least the first: the others are only
  * likely to be needed.  Their number, or an error.
  */
-static int populate(struct rove_region *r, u64 va, u64 len, bool write, bool fault)
+static int populate(struct rove_region *r, u64 va, u64 len, bool write,
+		    enum want want)
 {
 	u64 uva = va - r->iova + r->odp->start, n;
 	int ret, got = 0;
 
 	while (len) {
 		n = min(len, CHUNK_SIZE - (uva & (CHUNK_SIZE - 1)));
-		ret = bring(r->odp, uva, n, write, fault);
+		ret = bring(r->odp, uva, n, write, want);
 		if (ret < 0 && !got && n > PAGE_SIZE - offset_in_page(uva)) {
 			len = PAGE_SIZE - offset_in_page(uva);
 			continue;
@@ -487,7 +506,7 @@ static void bring_missed(struct work_struct *work)
 	struct rove_qp *qp = m->qp;
 	int ret;
 
-	ret = populate(r, m->va, m->len, m->write, true);
+	ret = populate(r, m->va, m->len, m->write, MISSED);
 	if (ret > 0) {
 		atomic64_add(ret, &r->odp->faults);
 		rove_count_add(qp->rdev, PAGE_FAULTS, ret);
@@ -631,7 +650,7 @@ void rove_odp_free(struct rove_odp *odp)
  * @owner: whose memory it is, and whose queue @work is on
  * @rdev: link
  * @write: to be written to
- * @fault: even if they are not in memory
+ * @want: even if they are not in memory?
  * @num: entries of @part
  * @part: where; each region referenced
  */
@@ -640,7 +659,7 @@ struct advice {
 	struct rove_odp_owner *owner;
 	struct rove_dev *rdev;
 	bool write;
-	bool fault;
+	enum want want;
 	u32 num;
 	struct {
 		struct rove_region *region;
@@ -658,7 +677,7 @@ static int follow(struct advice *a)
 		struct rove_region *r = a->part[i].region;
 
 		ret = populate(r, a->part[i].va, a->part[i].len, a->write,
-			       a->fault);
+			       a->want);
 		if (ret > 0) {
 			atomic64_add(ret, &r->odp->prefetches);
 			rove_count_add(a->rdev, PAGE_PREFETCHES, ret);
@@ -733,7 +752,8 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 		return -ENOMEM;
 	a->rdev = rdev;
 	a->write = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	a->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+	a->want = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ?
+		  IF_PRESENT : ADVISED;
 	for (; a->num < num_sge; a->num++) {
 		struct rove_region *r = advised(rdev, ibpd, &sge[a->num]);
 
