@@ -130,6 +130,10 @@ topo_del
 two_ends || bail "two links"
 fails "the namespace of one end is deleted" -4 'ip netns del $NSA' "$FLUSH" "$FLUSH"
 topo_del
+# a veth's other end goes with it
+two_ends || bail "two links"
+fails "the netdev is deleted" -4 'nA ip link del va' "$FLUSH" "$FLUSH"
+topo_del
 two_ends || bail "two links"
 fails "the module is unloaded" -4 'rmmod rove' "$FLUSH" "$FLUSH"
 topo_del

@@ -117,14 +117,28 @@ static void summary(void)
 	fflush(stdout);
 }
 
+static volatile bool fatal;	/* the device has said that it is gone */
+
+/* Who fails and not for want of an answer has lost the device, and is told so about then. */
+static void hear_of_it(void)
+{
+	struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
+
+	for (int i = 0; i < 500 && !fatal; i++)
+		nanosleep(&moment, NULL);
+}
+
 static void __attribute__((noreturn)) leave(int status, const char *fmt, ...)
 {
+	char why[200];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	printf("\n");
+	puts(why);
+	if (status == 1 && !strstr(why, "retry counter"))
+		hear_of_it();
 	summary();
 	_exit(status);
 }
@@ -405,6 +419,7 @@ static void *listen_to_events(void *unused)
 	while (!ibv_get_async_event(ctx, &ev)) {
 		printf("event: %s\n", ibv_event_type_str(ev.event_type));
 		fflush(stdout);
+		fatal = fatal || ev.event_type == IBV_EVENT_DEVICE_FATAL;
 		ibv_ack_async_event(&ev);
 	}
 	return NULL;

@@ -67,7 +67,9 @@ fails() {
 	ends() {	# PID FILE PATTERN
 		[[ $3 ]] || return 0
 		wait_for "$WAIT" gone "$1" || { echo "hangs: ${2##*.}"; return 1; }
-		grep -qE "$3" "$2"
+		grep -qE "$3" "$2" || return
+		# whose device goes is told so
+		[[ $3 != "${FLUSH:-none}" ]] || grep -q "^event: local catastrophic error" "$2"
 	}
 	whole() {
 		flow_start $(addresses $ip) -T 14 -r 3 || { flow_show; flow_kill; return 1; }
