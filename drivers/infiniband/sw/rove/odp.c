@@ -98,6 +98,7 @@ struct rove_odp_owner {
  * @recent: in the owner's list
  * @users: who brings pages of it; it cannot go.  The owner's lock
  * @charged: @CHUNK_COST pages to the owner
+ * @pages: entries of @page that are not 0; guarded by @umem's mutex
  * @page: kernel address and PAGE_WRITABLE of each, or 0; changed with @umem's mutex
  *	and rove_odp.lock held
  */
@@ -107,6 +108,7 @@ struct chunk {
 	struct list_head recent;
 	u32 users;
 	bool charged;
+	u32 pages;
 	unsigned long page[CHUNK_PAGES];
 };
 
@@ -171,7 +173,6 @@ static struct rove_odp_owner *new_owner(struct mm_struct *mm)
 	INIT_LIST_HEAD(&o->recent);
 	mmgrab(mm);
 	o->mm = mm;
-	hash_add(owners, &o->node, (unsigned long)mm);
 	return o;
 
 err_misses:
@@ -181,20 +182,48 @@ err_free:
 	return NULL;
 }
 
-/* Who calls, for one more region. */
-static struct rove_odp_owner *get_owner(void)
+static void free_owner(struct rove_odp_owner *o)
+{
+	destroy_workqueue(o->advice);
+	destroy_workqueue(o->misses);
+	mutex_destroy(&o->lock);
+	mmdrop(o->mm);
+	kfree(o);
+}
+
+/* That of @mm, or @new if there is none, for one more region. */
+static struct rove_odp_owner *find_owner(struct mm_struct *mm,
+					 struct rove_odp_owner *new)
 {
 	struct rove_odp_owner *o;
 
 	mutex_lock(&owners_lock);
-	hash_for_each_possible(owners, o, node, (unsigned long)current->mm)
-		if (o->mm == current->mm)
+	hash_for_each_possible(owners, o, node, (unsigned long)mm)
+		if (o->mm == mm)
 			break;
-	if (!o)
-		o = new_owner(current->mm);
+	if (!o && new) {
+		o = new;
+		hash_add(owners, &o->node, (unsigned long)mm);
+	}
 	if (o)
 		o->regions++;
 	mutex_unlock(&owners_lock);
+	return o;
+}
+
+/* Who calls.  Others do not wait for its memory: none is allocated with the lock held. */
+static struct rove_odp_owner *get_owner(void)
+{
+	struct rove_odp_owner *o = find_owner(current->mm, NULL), *new;
+
+	if (o)
+		return o;
+	new = new_owner(current->mm);
+	if (!new)
+		return NULL;
+	o = find_owner(current->mm, new);
+	if (o != new)
+		free_owner(new);
 	return o;
 }
 
@@ -211,13 +240,8 @@ static void put_owner(struct rove_odp_owner *o)
 	if (last)
 		hash_del(&o->node);
 	mutex_unlock(&owners_lock);
-	if (!last)
-		return;
-	destroy_workqueue(o->advice);
-	destroy_workqueue(o->misses);
-	mutex_destroy(&o->lock);
-	mmdrop(o->mm);
-	kfree(o);
+	if (last)
+		free_owner(o);
 }
 
 void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
@@ -234,6 +258,22 @@ void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
 		return NULL;
 	*len = min_t(u32, *len, PAGE_SIZE - off);
 	return (void *)(page & ~PAGE_WRITABLE) + off;
+}
+
+/*
+ * What has been written to pages that go is not to be lost: ib_core does not always know
+ * that they were writable.  With the umem's mutex; before the entries go, as it may sleep.
+ */
+static void mark_dirty(const struct chunk *c, unsigned long start, unsigned long end)
+{
+	unsigned long i;
+
+	for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
+		unsigned long p = c->page[(i & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+
+		if (p & PAGE_WRITABLE)
+			folio_mark_dirty(virt_to_folio((void *)(p & ~PAGE_WRITABLE)));
+	}
 }
 
 /* The kernel takes pages away. */
@@ -254,6 +294,7 @@ static bool invalidate(struct mmu_interval_notifier *mni,
 	start = max_t(unsigned long, ib_umem_start(umem), range->start);
 	end = min_t(unsigned long, ib_umem_end(umem), range->end);
 	if (c && start < end) {
+		mark_dirty(c, start, end);
 		write_lock_bh(&c->odp->lock);
 		for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
 			unsigned long *p = &c->page[(i & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
@@ -262,6 +303,7 @@ static bool invalidate(struct mmu_interval_notifier *mni,
 			*p = 0;
 		}
 		write_unlock_bh(&c->odp->lock);
+		WRITE_ONCE(c->pages, c->pages - n);
 		atomic64_add(n, &c->odp->invalidations);
 		rove_count_add(to_rdev(umem->umem.ibdev), PAGES_GONE, n);
 		ib_umem_odp_unmap_dma_pages(umem, start, end);
@@ -347,9 +389,12 @@ static void drop_chunk(struct chunk *c)
 	struct rove_odp *odp = c->odp;
 
 	list_del(&c->recent);
-	/* Who copies looks it up, and copies, with the lock held. */
-	write_lock_bh(&odp->lock);
+	mutex_lock(&c->umem->umem_mutex);
+	mark_dirty(c, ib_umem_start(c->umem), ib_umem_end(c->umem));
+	mutex_unlock(&c->umem->umem_mutex);
 	xa_erase(&odp->chunks, ib_umem_start(c->umem) >> CHUNK_SHIFT);
+	/* Who copies has looked it up, and copies, with the lock held. */
+	write_lock_bh(&odp->lock);
 	write_unlock_bh(&odp->lock);
 	ib_umem_odp_release(c->umem);
 	uncharge(c);
@@ -429,7 +474,7 @@ static void put_chunk(struct chunk *c)
 	struct rove_odp_owner *o = c->odp->owner;
 
 	mutex_lock(&o->lock);
-	if (!--c->users && !READ_ONCE(c->umem->npages))
+	if (!--c->users && !READ_ONCE(c->pages))
 		drop_chunk(c);
 	mutex_unlock(&o->lock);
 }
@@ -463,6 +508,7 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
 		if (!(pfn & HMM_PFN_VALID))
 			continue;
 		got += !*p || (write && !(*p & PAGE_WRITABLE));
+		WRITE_ONCE(c->pages, c->pages + !*p);
 		*p = (unsigned long)page_address(hmm_pfn_to_page(pfn)) |
 		     (*p & PAGE_WRITABLE) |
 		     (write && pfn & HMM_PFN_WRITE ? PAGE_WRITABLE : 0);

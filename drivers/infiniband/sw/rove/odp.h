@@ -26,7 +26,7 @@ struct rove_odp_owner;
  * @limit: pages of kernel memory that @owner may have locked, as it was when it
  *	registered the region
  * @chunks: struct chunk (odp.c) by address / 2 MiB; those that are remembered.
- *	Changed with @owner's lock held, taken out of with @lock held, too
+ *	Changed with @owner's lock held; what is taken out goes when nobody has @lock
  * @lock: read: nobody takes pages, or chunks, away
  * @faults: pages brought because they were needed
  * @invalidations: pages taken away
