@@ -63,6 +63,14 @@ x_pp() {
 	nB timeout 60 ibv_rc_pingpong -d roveb -g "$gb" -p 18999 -c -n 100 $A4 > "$tmp/c" 2>&1 || { cat "$tmp/c" "$tmp/s"; return 1; }
 	wait $pid
 }
+x_rping() {	# needs the link's QP 1, which has moved, too
+	local pid
+	spawn "$NSA" timeout 60 rping -s -a $A4 -p 7199 -C 10 -V > "$tmp/s" 2>&1 & pid=$!
+	wait_for 20 eval "inns '$NSA' rdma resource show cm_id | grep -q 'LISTEN.*:7199'"
+	nB timeout 60 rping -c -a $A4 -p 7199 -C 10 -V > "$tmp/c" 2>&1 ||
+		{ cat "$tmp/c" "$tmp/s"; kill $pid; return 1; }
+	wait $pid
+}
 t "exclusive: link A belongs to its netdev's namespace" x_link "$NSA" rovea va
 t "exclusive: link B belongs to its netdev's namespace" x_link "$NSB" roveb vb
 t "exclusive: B does not see A's" x_hidden "$NSB" rovea
@@ -70,6 +78,7 @@ t "exclusive: the initial namespace sees neither" x_hidden "" rove
 t "exclusive: B cannot read its counters, A can" x_own rdma statistic show link rovea/1
 t "exclusive: B cannot open it, A can" x_own ibv_devinfo -d rovea
 t "exclusive: traffic between the two" x_pp
+t "exclusive: rdma_cm between the two" x_rping
 # the veth dies with its namespace, and so does the peer's end
 x_death() { ip netns del "$NSB" && NSB='' && wait_for 30 eval '! nA ip link show va'; }
 t "exclusive: delete from inside" nA rdma link delete rovea

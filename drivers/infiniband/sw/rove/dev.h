@@ -52,7 +52,7 @@ struct rove_net;
  * @stats: per-CPU counters
  * @counters: those that QPs can be bound to; stats.c
  * @dying: no new QP; set before tear-down flushes the old ones, and cleared
- *	when the ib_device comes back in another namespace (link.c)
+ *	when the ib_device comes back in another namespace (device.c)
  */
 struct rove_dev {
 	struct ib_device ibdev;

@@ -291,6 +291,16 @@ static int rove_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 }
 
 /*
+ * Before the first client is added, ib_mad with its QP among them: at registration, and
+ * when the link has been moved to another namespace.
+ */
+static int rove_enable_driver(struct ib_device *ibdev)
+{
+	WRITE_ONCE(to_rdev(ibdev)->dying, false);
+	return 0;
+}
+
+/*
  * Called when nothing of the link is left but itself, or when it was never
  * registered.  The memory goes when the last reference on its struct device
  * does.
@@ -420,6 +430,7 @@ static const struct ib_device_ops rove_device_ops = {
 	.post_srq_recv = rove_post_srq_recv,
 
 	.dealloc_driver = rove_dealloc_driver,
+	.enable_driver = rove_enable_driver,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, rove_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, rove_cq, ibcq),

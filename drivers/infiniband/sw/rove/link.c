@@ -223,7 +223,6 @@ static int rove_dev_add(struct ib_device *ibdev)
 	rdev = to_rdev(ibdev);
 
 	rtnl_lock();
-	WRITE_ONCE(rdev->dying, false);
 	gone = rdev->ndev_gone;
 	if (!gone)
 		rove_link_update_port(rdev);
