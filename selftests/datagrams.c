@@ -373,6 +373,35 @@ static void test_foreign_ah(struct end *a, struct end *b)
 	outcome(good, "an address handle of another protection domain");
 }
 
+/* Posts that come while others wait for their time are sent, with nobody to call for them. */
+static void test_paced(struct end *a, struct end *b, struct ibv_ah *ah)
+{
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 10000 };
+	struct ibv_wc wc[DEPTH];
+	bool good = true;
+	int round, i, n;
+
+	if (ibv_modify_qp_rate_limit(a->qp, &limit))
+		die("a rate limit");
+	for (round = 0; round < 10 && good; round++) {
+		for (i = 0; i < 24; i++) {
+			post_recv(b, 40 + 1000);
+			if (post_send(a, ah, b->qp->qp_num, QKEY, 1000))
+				die("post_send");
+			/* some at once, some while those are on their way, some after all */
+			if (i % 8 == 3)
+				poll_some(b->rcq, wc, 4, 0.05);
+		}
+		n = poll_some(a->scq, wc, 24, 5);
+		good = check(n == 24, "round %d: %d of 24 are complete", round, n);
+		while (ibv_poll_cq(b->rcq, DEPTH, wc) > 0)
+			;
+	}
+	limit.rate_limit = 0;
+	ibv_modify_qp_rate_limit(a->qp, &limit);
+	outcome(good, "a rate limit");
+}
+
 /* mckey does so: what it has posted and not waited for comes all the same. */
 static void test_gone(struct end *b)
 {
@@ -518,6 +547,7 @@ int main(int argc, char **argv)
 	test_too_long(a, b, ah);
 	test_sqe(a, b, ah);
 	test_foreign_ah(a, b);
+	test_paced(a, b, ah);
 	test_gone(b);
 	if (argc > 3) {
 		if (inet_pton(AF_INET6, argv[3], group.raw) != 1)

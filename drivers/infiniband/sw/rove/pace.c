@@ -4,6 +4,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
+#include "doorbell.h"
 #include "pace.h"
 #include "qp.h"
 #include "transport/packet.h"
@@ -20,7 +21,7 @@ static enum hrtimer_restart resume(struct hrtimer *timer)
 
 	rove_qp_lock(qp);
 	if (!qp->dead)
-		rove_tqp_send(&qp->t, ktime_get_ns());
+		rove_doorbell_run(qp);
 	rove_qp_unlock(qp);
 	return HRTIMER_NORESTART;
 }
