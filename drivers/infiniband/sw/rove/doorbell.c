@@ -191,7 +191,7 @@ static void adapt(struct rove_qp *qp, u32 found)
 	db->singles = found == 1 ? db->singles + 1 : 0;
 	if (found > qp->sq.depth / 2)
 		db->interval = max(db->interval / 2, (u32)LOOK_MIN_NS);
-	else if (found < qp->sq.depth / 8)
+	else if (found < max(qp->sq.depth / 8, 1U))
 		db->interval = min(db->interval * 2, (u32)WINDOW_MAX_NS);
 	/* Open it costs nothing where the next post makes a call anyway. */
 	if (db->sync && (db->singles >= WINDOW_SINGLES ||

@@ -1052,8 +1052,16 @@ void rove_req_flush(struct rove_tqp *t)
 		complete_send(t, take_oldest(t), ROVE_WC_WR_FLUSH_ERR, 0);
 	for (i = 0; i < ROVE_FLUSH_MAX; i++) {
 		struct rove_swqe *w = rove_swqe(req, req->fetched);
+		int ret = req->depth ? rove_env_sq_fetch(t, w) : 0;
 
-		if (!req->depth || rove_env_sq_fetch(t, w) <= 0)
+		/* In SQE somebody would look at it again and again. */
+		if (ret < 0 && t->state == ROVE_TQP_SQE) {
+			rove_env_count(t, ROVE_CNT_BAD_RING);
+			rove_env_event(t, ROVE_EVENT_QP_FATAL);
+			rove_tqp_error(t);
+			return;
+		}
+		if (ret <= 0)
 			break;
 		w->length = 0;
 		req->fetched++;

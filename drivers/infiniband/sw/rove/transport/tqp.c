@@ -131,7 +131,8 @@ bool rove_tqp_waits(const struct rove_tqp *t)
 	/* In SQE what is posted is flushed, by whoever looks. */
 	if (t->state == ROVE_TQP_SQE)
 		return false;
-	return t->state != ROVE_TQP_RTS || t->req.cur != t->req.fetched;
+	return t->state != ROVE_TQP_RTS || t->req.cur != t->req.fetched ||
+	       t->req.fetched - t->req.done >= t->req.depth;
 }
 
 /* Not RC, or not for this service. */
