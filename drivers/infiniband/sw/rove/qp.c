@@ -541,17 +541,18 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp->t.state = ROVE_TQP_RESET;
 	rove_xrc_let_go(qp);
 	rove_qp_unlock(qp);
+	/* Its completions go before its number: who polls looks for that. */
+	if (!qp->user && ibqp->send_cq) {
+		rove_cq_forget(to_rcq(ibqp->send_cq), qp->t.qpn);
+		if (ibqp->recv_cq != ibqp->send_cq)
+			rove_cq_forget(to_rcq(ibqp->recv_cq), qp->t.qpn);
+	}
 	withdraw(qp);
 	hrtimer_cancel(&qp->timer);
 	rove_pace_stop(qp);
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
 	wait_unused(qp);
-	if (!qp->user && ibqp->send_cq) {
-		rove_cq_forget(to_rcq(ibqp->send_cq), qp->t.qpn);
-		if (ibqp->recv_cq != ibqp->send_cq)
-			rove_cq_forget(to_rcq(ibqp->recv_cq), qp->t.qpn);
-	}
 	rove_odp_forget(qp);
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);
