@@ -128,11 +128,12 @@ void rove_pd_send_rest(struct ib_pd *ibpd)
 	struct rove_qp *qp;
 
 	mutex_lock(&pd->lock);
-	/* Not locked: what is posted at the same time is none of what was before. */
-	list_for_each_entry(qp, &pd->ud_qps, ud_node)
+	list_for_each_entry(qp, &pd->ud_qps, ud_node) {
+		/* What is posted at the same time is none of what was before. */
 		if (data_race(rove_env_sq_pending(&qp->t) ||
 			      qp->t.req.fetched != qp->t.req.done))
 			send_rest(qp);
+	}
 	mutex_unlock(&pd->lock);
 }
 

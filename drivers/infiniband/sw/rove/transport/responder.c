@@ -598,7 +598,8 @@ void rove_uc_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 
 /*
  * XRC: the SRQ that the packet names must be there, and be that of the message under
- * way, or of one that is to be repeated and has its receive work request already.  Its protection domain is the one that counts, for RDMA too (A14).
+ * way, or of one that is to be repeated and has its receive work request already.
+ * Its protection domain is the one that counts, for RDMA too (A14).
  */
 static bool choose_srq(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
