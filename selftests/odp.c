@@ -835,10 +835,8 @@ static void start_stuck(const char *dev)
 	if (read(down[0], &c, 1) != 1)
 		_exit(0);
 	daemon = silent_memory(&p);
-	if (daemon < 0) {
-		n = write(up[1], &n, sizeof(n));
-		_exit(0);
-	}
+	if (daemon < 0)
+		_exit(1);
 	e.ctx = open_device(dev);
 	e.pd = ibv_alloc_pd(e.ctx);
 	m = ibv_reg_mr(e.pd, p, SILENT_LEN, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
@@ -864,30 +862,24 @@ static void t_stuck(void)
 	struct ibv_mr *mq = ibv_reg_mr(b.pd, q, LEN, ODP);
 	uint64_t fetched = counter(&b, "page_prefetches");
 	struct ibv_sge sge = { (uintptr_t)q, LEN, mq ? mq->lkey : 0 };
-	int i, n = 0, status, ret = -1;
+	int i, n = 0, status, ret;
 
 	CHECK(m && mq);
 	CHECK(write(stuck.tell, "x", 1) == 1 && read(stuck.hear, &n, sizeof(n)) == sizeof(n));
 	printf("# it was let %d times\n", n);
-	if (n >= 0) {
-		scramble(near, LEN);
-		ret = to(p, LEN, m->rkey);
-		if (!ret)
-			ret = ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0,
-					    &sge, 1);
-		for (i = 0; i < 100 && !ret; i++)
-			if (counter(&b, "page_prefetches") == fetched + LEN / 4096)
-				break;
-		printf("# WRITE, and advice: %d, after %d * 20 ms\n", ret, i);
-		if (i == 100)
-			ret = -1;
-	}
+	scramble(near, LEN);
+	ret = to(p, LEN, m->rkey);
+	if (!ret)
+		ret = ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1);
+	for (i = 0; i < 100 && !ret; i++)
+		if (counter(&b, "page_prefetches") == fetched + LEN / 4096)
+			break;
+	printf("# WRITE, and advice: %d, after %d * 20 ms\n", ret, i);
+	if (i == 100)
+		ret = -1;
 	CHECK(write(stuck.tell, "x", 1) == 1 && waitpid(stuck.pid, &status, 0) == stuck.pid);
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
-	if (n < 0)
-		printf("# no FUSE\n");
-	else
-		CHECK(!ret && n > 0 && n < 300 && !memcmp(p, near, LEN));
+	CHECK(!ret && n > 0 && n < 300 && !memcmp(p, near, LEN));
 	CHECK(!ibv_dereg_mr(m) && !ibv_dereg_mr(mq));
 	munmap(p, LEN);
 	munmap(q, LEN);
@@ -933,7 +925,11 @@ int main(int argc, char **argv)
 	run("advice costs what may be locked", t_limited_advice);
 	run("hardly any locked memory", t_limited);
 	run("too many places under traffic", t_crowded);
-	run("another process waits for its memory for ever", t_stuck);
+	if (access("/dev/fuse", F_OK))
+		printf("ok %d - another process waits for its memory for ever # SKIP no FUSE\n",
+		       ++count);
+	else
+		run("another process waits for its memory for ever", t_stuck);
 	run("what is refused", t_refused);
 	printf("1..%d\n", count);
 	return failed > 0;

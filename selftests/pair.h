@@ -32,6 +32,7 @@ struct end {
 
 static struct end a, b;
 static uint32_t first_psn;	/* of connections made from now on */
+static enum ibv_qp_type pair_type = IBV_QPT_RC;	/* or UC: of QPs made from now on */
 
 static inline void end_open(struct end *e, const char *name, const char *gid)
 {
@@ -50,7 +51,7 @@ static inline struct ibv_qp *new_qp(struct end *e)
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
 		.cap = { DEPTH, DEPTH, 4, 4, 64 },
-		.qp_type = IBV_QPT_RC,
+		.qp_type = pair_type,
 	};
 	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
 
@@ -85,6 +86,7 @@ static inline void connect_qp(struct end *e, struct ibv_qp *qp, struct end *peer
 				 .hop_limit = 64 },
 		},
 	};
+	bool acked = qp->qp_type != IBV_QPT_UC;
 
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 			  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
@@ -92,12 +94,12 @@ static inline void connect_qp(struct end *e, struct ibv_qp *qp, struct end *peer
 	attr.qp_state = IBV_QPS_RTR;
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+			  (acked ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)))
 		die("RTR");
 	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
-			  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			  IBV_QP_MAX_QP_RD_ATOMIC))
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
+			  (acked ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				   IBV_QP_MAX_QP_RD_ATOMIC : 0)))
 		die("RTS");
 }
 

@@ -20,48 +20,6 @@ static uint32_t sent, whole;
 static uint32_t next;		/* message that may arrive */
 static bool mark;		/* has this round's come? */
 
-static void uc_qp(struct end *e)
-{
-	struct ibv_qp_init_attr init = {
-		.cap = { DEPTH, DEPTH, 1, 1, 0 },
-		.qp_type = IBV_QPT_UC,
-	};
-
-	e->cq = ibv_create_cq(e->ctx, DEPTH * 2, NULL, NULL, 0);
-	init.send_cq = e->cq;
-	init.recv_cq = e->cq;
-	e->qp = e->cq ? ibv_create_qp(e->pd, &init) : NULL;
-	if (!e->qp)
-		die("create_qp");
-}
-
-static void uc_connect(struct end *e, struct end *peer)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qp->qp_num,
-		.ah_attr = {
-			.is_global = 1,
-			.port_num = 1,
-			.grh = { .dgid = peer->gid, .sgid_index = e->gid_index,
-				 .hop_limit = 64 },
-		},
-	};
-
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			  IBV_QP_ACCESS_FLAGS))
-		die("INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN))
-		die("RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		die("RTS");
-}
-
 static int receive_into(uint32_t slot)
 {
 	struct ibv_sge sge = { (uintptr_t)(in + slot * WORDS), LEN, dst->lkey };
@@ -159,10 +117,8 @@ int main(int argc, char **argv)
 	dst = ibv_reg_mr(b.pd, in, DEPTH * LEN, IBV_ACCESS_LOCAL_WRITE);
 	if (!src || !dst)
 		die("reg_mr");
-	uc_qp(&a);
-	uc_qp(&b);
-	uc_connect(&a, &b);
-	uc_connect(&b, &a);
+	pair_type = IBV_QPT_UC;
+	pair_open();
 	good = true;
 	t_send();
 	printf("# %u of %u messages have arrived\n", whole, sent);
