@@ -397,11 +397,8 @@ static bool fetch(struct rove_tqp *t)
 		return false;
 	w = rove_swqe(req, req->fetched);
 	ret = rove_env_sq_fetch(t, w);
-	if (ret < 0) {
-		rove_env_count(t, ROVE_CNT_BAD_RING);
-		rove_env_event(t, ROVE_EVENT_QP_FATAL);
-		rove_tqp_error(t);
-	}
+	if (ret < 0)
+		rove_tqp_bad_ring(t);
 	if (ret <= 0)
 		return false;
 	validate(t, w);
@@ -1056,9 +1053,7 @@ void rove_req_flush(struct rove_tqp *t)
 
 		/* In SQE somebody would look at it again and again. */
 		if (ret < 0 && t->state == ROVE_TQP_SQE) {
-			rove_env_count(t, ROVE_CNT_BAD_RING);
-			rove_env_event(t, ROVE_EVENT_QP_FATAL);
-			rove_tqp_error(t);
+			rove_tqp_bad_ring(t);
 			return;
 		}
 		if (ret <= 0)

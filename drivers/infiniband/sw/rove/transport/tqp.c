@@ -103,6 +103,13 @@ void rove_tqp_error(struct rove_tqp *t)
 		rove_env_event(t, ROVE_EVENT_LAST_WQE);
 }
 
+void rove_tqp_bad_ring(struct rove_tqp *t)
+{
+	rove_env_count(t, ROVE_CNT_BAD_RING);
+	rove_env_event(t, ROVE_EVENT_QP_FATAL);
+	rove_tqp_error(t);
+}
+
 void rove_tqp_flush(struct rove_tqp *t)
 {
 	rove_req_flush(t);

@@ -383,6 +383,12 @@ void rove_tqp_resume(struct rove_tqp *t, u64 now);
 void rove_tqp_error(struct rove_tqp *t);
 
 /**
+ * rove_tqp_bad_ring() - the send queue's ring makes no sense: that ends the QP
+ * @t: the QP
+ */
+void rove_tqp_bad_ring(struct rove_tqp *t);
+
+/**
  * rove_tqp_flush() - work was posted to a QP in the error state
  * @t: the QP
  *

@@ -133,11 +133,8 @@ static bool send_one(struct rove_tqp *t)
 	int ret;
 
 	ret = fetch(t);
-	if (ret < 0) {
-		rove_env_count(t, ROVE_CNT_BAD_RING);
-		rove_env_event(t, ROVE_EVENT_QP_FATAL);
-		rove_tqp_error(t);
-	}
+	if (ret < 0)
+		rove_tqp_bad_ring(t);
 	if (ret <= 0)
 		return false;
 	w = rove_swqe(req, req->done);
