@@ -286,6 +286,10 @@ static void run_round(u64 quota)
 	sim.quota = quota;
 	if (sim.sc->swarm) {
 		sim.sc = swarm_draw(sim.sc);
+		if (sim.sc->run) {
+			sim.sc->run();
+			return;
+		}
 		if (sim.sc->unreliable) {
 			unreliable_round(sim.sc->unreliable, between(1, 3), quota);
 			return;

@@ -594,6 +594,7 @@ int uc_run(void);
 void unreliable_round(u8 svc, u32 pairs, u32 n);
 int datagram_run(void);
 int rogue_run(void);
+int rogue_some(void);
 int big_run(void);
 int big_psn_run(void);
 bool big_read(struct mr *mr, u64 va, u8 *dst, u32 len);

@@ -5,7 +5,8 @@
  * Each trouble is there or not, by the toss of a coin, and then anything from hardly
  * to a lot: what only shows while something else does not happen is found as well
  * as what takes three things at once.  What a QP is like (MTU, window, depths, retry
- * counts, responder resources) user.c draws for every connection.
+ * counts, responder resources) user.c draws for every connection.  Now and then the
+ * peer breaks the rules instead.
  */
 #include "sim.h"
 
@@ -24,6 +25,17 @@ const struct scenario *swarm_draw(const struct scenario *base)
 	static struct scenario sc;
 
 	sc = *base;
+	if (!below(16)) {
+		/* All trouble comes from it. */
+		sc.run = rogue_some;
+		sc.eagain = some(300000);
+		sc.paging = some(50000);
+		sc.gone = some(50000);
+		sc.max_len = 4096;
+		trace(NULL, "a peer that breaks the rules; no room %u, paging %u, gone %u",
+		      sc.eagain, sc.paging, sc.gone);
+		return &sc;
+	}
 	sc.drop = some(MOST_LOSS);
 	sc.dup = some(200000);
 	sc.ghost = some(100000);
