@@ -29,6 +29,7 @@ static struct {
 static u32 wired;
 static struct rove_cqe sent[256], got[256];
 static u32 sends, recvs;
+static u32 again;	/* so often what is done is posted once more */
 
 #define CHECK(cond, ...) do {			\
 	checks++;				\
@@ -78,12 +79,21 @@ static void on_cqe(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
 	struct rove_cqe *log = recv ? got : sent;
 	u32 *n = recv ? &recvs : &sends;
 
+	if (again) {
+		again--;
+		user_post(q, ROVE_WR_SEND, MTU + 1, SIGNALED)->ah = 1;
+		return;
+	}
 	CHECK(*n < ARRAY_SIZE(sent), "too many completions");
 	log[(*n)++] = *cqe;
 }
 
 static u32 on_local(const struct rove_send_wqe *wqe)
 {
+	if (again) {
+		again--;
+		user_post(q, wqe->opcode, 0, 0);
+	}
 	return ROVE_WC_SUCCESS;
 }
 
@@ -163,6 +173,8 @@ static void ack(u32 psn, u32 msn)
 	answer(ROVE_OP_ACKNOWLEDGE, psn, ACK_PLAIN, msn, 0);
 }
 
+static u32 srqn = SIM_SRQN;	/* of XRC requests */
+
 /* A request, not yet looked at; @len: what its RETH says. */
 static void request(u8 opcode, u32 psn, bool ask, u32 len, u32 payload)
 {
@@ -173,7 +185,7 @@ static void request(u8 opcode, u32 psn, bool ask, u32 len, u32 payload)
 	bth[8] = ask << 7;
 	put(bth + 9, psn, 3);
 	if (flags & ROVE_OPF_XRCETH) {
-		put(bth + n, SIM_SRQN, 4);
+		put(bth + n, srqn, 4);
 		n += 4;
 	}
 	if (flags & (ROVE_OPF_RETH | ROVE_OPF_ATOMICETH)) {
@@ -547,6 +559,28 @@ static void rnr_probe(void)
 	CHECK(sends == 1 && !sent[0].status, "%u completions", sends);
 }
 
+/* In SQD fewer RNR retries may be allowed than are left. */
+static void fewer_rnr_retries(void)
+{
+	u64 t;
+
+	start(ROVE_SVC_RC);
+	q->t.rnr_retry = 6;
+	q->t.req.rnr_retries = 6;
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
+	CHECK(wired == 2 && !sends, "%u packets", wired);
+	q->t.rnr_retry = 1;
+	t = sim.now;
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
+	CHECK(wired == 3 && !sends && wire[2].at - t >= rove_rnr_delay(10) &&
+	      wire[2].at - t < rove_rnr_delay(10) + 30000, "%u packets", wired);
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
+	CHECK(wired == 3 && sends == 1 && sent[0].status == ROVE_WC_RNR_RETRY_EXC_ERR,
+	      "%u packets, status %u", wired, sent[0].status);
+}
+
 /* Its memory on its way, an answer is asked for once more, which costs no retry. */
 static void waits_for_pages(void)
 {
@@ -747,6 +781,40 @@ static void acks_wanted(void)
 	      wired);
 	COUNTED(DUP_REQUEST, 1);
 	COUNTED(ACK_TX, 2);
+}
+
+/*
+ * A message whose memory is on its way has its receive work request, which it keeps: the
+ * repetition cannot be for another SRQ.
+ */
+static void xrc_stays(void)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		start(ROVE_SVC_XRC);
+		q->t.target = true;
+		q->t.srq = true;
+		post_recv(8);
+		sc.paging = 1000000;
+		request(ROVE_SVC_XRC | ROVE_OP_SEND_ONLY, EPSN, true, 0, 8);
+		run();
+		CHECK(wired == 1 && (wire[0].syndrome & ROVE_AETH_KIND) == ROVE_AETH_RNR_NAK,
+		      "syndrome %x", wire[0].syndrome);
+		sc.paging = 0;
+		srqn = i ? SIM_SRQN2 : SIM_SRQN;
+		request(ROVE_SVC_XRC | ROVE_OP_SEND_ONLY, EPSN, true, 0, 8);
+		srqn = SIM_SRQN;
+		run();
+		CHECK(wired == 2 && recvs == 1, "%u packets, %u receives", wired, recvs);
+		if (i)
+			CHECK(wire[1].syndrome == (ROVE_AETH_NAK | ROVE_NAK_INV_REQ) &&
+			      got[0].status == ROVE_WC_REM_INV_REQ_ERR, "syndrome %x, status %u",
+			      wire[1].syndrome, got[0].status);
+		else
+			CHECK(wire[1].syndrome == ACK_PLAIN && !got[0].status,
+			      "syndrome %x, status %u", wire[1].syndrome, got[0].status);
+	}
 }
 
 /* A gap is told of once, until what is missing has come. */
@@ -1115,15 +1183,32 @@ static void budgets(void)
 	CHECK(wired == 120, "%u answers", wired);
 	run();
 	CHECK(wired == 128, "%u answers", wired);
+
+	/* What sends nothing, and is posted as fast as it is done: 512 bytes each. */
+	start(ROVE_SVC_RC);
+	again = 1000;
+	post(ROVE_WR_BIND_MW, 0, 0);
+	tqp_send(q);
+	CHECK(again == 1000 - 240 && q->ack_owed, "%u more", again);
+	run();
+	CHECK(!again, "%u more", again);
+
+	start(ROVE_SVC_UD);
+	again = 1000;
+	post(ROVE_WR_SEND, MTU + 1, SIGNALED)->ah = 1;
+	tqp_send(q);
+	CHECK(again == 1000 - 240 && q->ack_owed, "%u more", again);
+	run();
+	CHECK(!again && !wired, "%u more", again);
 }
 
 int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
-		syndromes, old_news, timeouts, congestion, growth, rnr_probe, waits_for_pages,
-		rights_taken, local_work, states, in_between, xrc_sides, acks_wanted, gaps,
-		uc_gaps,
+		syndromes, old_news, timeouts, congestion, growth, rnr_probe,
+		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
+		in_between, xrc_sides, xrc_stays, acks_wanted, gaps, uc_gaps,
 		pending_replies, resources_anew, cut_replies, refusals, last_words,
 		message_numbers, malformed, datagram, page_naks, budgets,
 	};
