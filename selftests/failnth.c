@@ -155,7 +155,9 @@ static char *buf;
 static struct ibv_mr *mr, *b_mr;
 static struct ibv_cq *cq;
 static struct ibv_srq *srq;
-static struct ibv_qp *ud;
+static struct ibv_qp *ud, *xrc_target;
+static struct ibv_xrcd *xrcd;
+static struct ibv_dm *dm;
 
 /* For functions that return 0 or an errno: anything but NULL is success. */
 static void *result(int err)
@@ -202,6 +204,11 @@ static void *do_dm(void)
 	return ibv_alloc_dm(a.ctx, &attr);
 }
 static int un_dm(void *p) { return ibv_free_dm(p); }
+static void *do_dm_mr(void)
+{
+	return ibv_reg_dm_mr(a.pd, dm, 0, 4096, ALL | IBV_ACCESS_ZERO_BASED);
+}
+static void *do_null_mr(void) { return ibv_alloc_null_mr(a.pd); }
 
 static void *do_cq(void) { return ibv_create_cq(a.ctx, 300, NULL, NULL, 0); }
 static void *do_cq_ex(void)
@@ -251,6 +258,15 @@ static void *do_rc(void) { return make_qp(IBV_QPT_RC, NULL); }
 static void *do_rc_srq(void) { return make_qp(IBV_QPT_RC, srq); }
 static void *do_uc(void) { return make_qp(IBV_QPT_UC, NULL); }
 static void *do_ud(void) { return make_qp(IBV_QPT_UD, NULL); }
+static void *do_xrc_initiator(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD,
+		.send_cq = cq, .cap = { 100, 0, 4, 0, 64 }, .pd = a.pd,
+	};
+
+	return ibv_create_qp_ex(a.ctx, &init);
+}
 static int un_qp(void *p) { return ibv_destroy_qp(p); }
 
 static void *do_xrcd(void)
@@ -263,6 +279,37 @@ static void *do_xrcd(void)
 	return ibv_open_xrcd(a.ctx, &attr);
 }
 static int un_xrcd(void *p) { return ibv_close_xrcd(p); }
+
+static void *do_xrc_srq(void)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = 100, .max_sge = 4 }, .srq_type = IBV_SRQT_XRC,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.pd = a.pd, .xrcd = xrcd, .cq = cq,
+	};
+
+	return ibv_create_srq_ex(a.ctx, &init);
+}
+static void *do_xrc_target(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+
+	return ibv_create_qp_ex(a.ctx, &init);
+}
+static void *do_open_qp(void)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = xrc_target->qp_num, .xrcd = xrcd, .qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	return ibv_open_qp(a.ctx, &attr);
+}
 
 static struct ibv_ah_attr to_b(void)
 {
@@ -444,6 +491,8 @@ int main(int argc, char **argv)
 		{ "rereg_mr", do_rereg, NULL },
 		{ "alloc_mw", do_mw, un_mw },
 		{ "alloc_dm", do_dm, un_dm },
+		{ "reg_dm_mr", do_dm_mr, un_mr },
+		{ "alloc_null_mr", do_null_mr, un_mr },
 		{ "create_cq", do_cq, un_cq },
 		{ "create_cq_ex", do_cq_ex, un_cq },
 		{ "resize_cq", do_resize_cq, NULL },
@@ -453,7 +502,11 @@ int main(int argc, char **argv)
 		{ "create_qp RC with SRQ", do_rc_srq, un_qp },
 		{ "create_qp UC", do_uc, un_qp },
 		{ "create_qp UD", do_ud, un_qp },
+		{ "create_qp XRC, initiator", do_xrc_initiator, un_qp },
 		{ "open_xrcd", do_xrcd, un_xrcd },
+		{ "create_srq XRC", do_xrc_srq, un_srq },
+		{ "create_qp XRC, target", do_xrc_target, un_qp },
+		{ "open_qp", do_open_qp, un_qp },
 		{ "create_ah", do_ah, un_ah },
 		{ "attach_mcast", do_attach, un_attach },
 		{ "advise_mr", do_advise, NULL },
@@ -485,11 +538,14 @@ int main(int argc, char **argv)
 	b_mr = ibv_reg_mr(b.pd, buf, 4 * MB, ALL);
 	cq = do_cq();
 	srq = do_srq();
-	if (!mr || !b_mr || !cq || !srq)
+	xrcd = do_xrcd();
+	dm = do_dm();
+	if (!mr || !b_mr || !cq || !srq || !xrcd || !dm)
 		die("objects");
 	ud = do_ud();
-	if (!ud)
-		die("UD QP");
+	xrc_target = do_xrc_target();
+	if (!ud || !xrc_target)
+		die("QPs");
 	attr.qp_state = IBV_QPS_INIT;
 	attr.port_num = 1;
 	if (ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
