@@ -436,7 +436,7 @@ static void *resizer(void *arg)
 
 	/* With a pause, lest it hold the lock all the time. */
 	for (; !*stop; usleep(500))
-		if (modify(n++ & 1 ? 64 : 512, 0, IBV_SRQ_MAX_WR))
+		if (modify(n++ & 1 ? 1024 : 4096, 0, IBV_SRQ_MAX_WR))
 			die("resize under traffic");
 	return NULL;
 }
@@ -450,13 +450,14 @@ static void resize_busy(void)
 	pthread_t th;
 	int i, n;
 
-	srq = create_srq(a.pd, 512, 1);
+	srq = create_srq(a.pd, 1024, 1);
 	CHECK(srq);
 	for (i = 0; i < QPS; i++)
 		pair(i, srq, 7);
 	pthread_create(&th, NULL, resizer, (void *)&stop);
 	for (n = 0; n < 4000 && good; ) {
-		while (slot - got < 32 && !there[slot % SLOTS] &&
+		/* more than are moved in one go */
+		while (slot - got < 900 && !there[slot % SLOTS] &&
 		       !post_in(srq, slot % SLOTS, a.mr))
 			there[slot++ % SLOTS] = true;
 		for (; sent - n < 16 && sent < 4000; sent++)

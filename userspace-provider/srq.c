@@ -165,7 +165,7 @@ static int resize(struct rove_srq *srq, struct ibv_srq_attr *attr, int mask)
 		ret = map_ring(srq, &ring, &info);
 	rq->ring = ring;
 	rq->limit = ring.depth;
-	rq->cons = 0;
+	rq->cons = ring.hdr ? rove_index_load(&ring.hdr->cons) : 0;
 	rq->prod = ring.hdr ? rove_index_load(&ring.hdr->prod) : 0;
 unlock:
 	rove_unlock(&rq->lock);

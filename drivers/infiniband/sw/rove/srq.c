@@ -111,6 +111,7 @@ int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 	spin_lock_init(&srq->lock);
 	spin_lock_init(&srq->post_lock);
+	mutex_init(&srq->resize_lock);
 	INIT_WORK(&srq->event_work, send_events);
 	INIT_LIST_HEAD(&srq->holders);
 	srq->user = udata;
@@ -157,26 +158,61 @@ int rove_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
+/* Receives have to wait, with softirqs off, while so many are moved. */
+#define MOVE_MAX	256
+
 /*
- * Move what nobody has taken yet to the front of @to, which becomes the SRQ's
- * ring; @to becomes the old one.  SRQ locked, posts too.
+ * Move some of what nobody has taken yet to @to, from @at on.  The first slot is that of
+ * @base, the oldest when this began; what is taken meanwhile is left behind.  When all
+ * is there @to becomes the SRQ's ring, and the old one @to.  SRQ locked, posts too.
+ * 1: there is more.
  */
-static int switch_ring(struct rove_srq *srq, struct rove_ring *to)
+static int move_some(struct rove_srq *srq, struct rove_ring *to, u32 base, u32 *at)
 {
 	struct rove_ring *from = &srq->ring;
 	int i, n = rove_ring_avail(from);
+	u32 end = from->cons + n;
 
 	if (n < 0 || n > to->depth || srq->limit > to->depth)
 		return -EINVAL;
-	for (i = 0; i < n; i++)
+	if ((s32)(*at - from->cons) < 0)
+		*at = from->cons;
+	for (i = 0; i < MOVE_MAX && *at != end; i++, ++*at)
 		/* One that is being written to is copied as it is, and judged later. */
-		data_race(memcpy(rove_ring_slot(to, i),
-				 rove_ring_slot(from, from->cons + i),
-				 from->stride));
+		data_race(memcpy(rove_ring_slot(to, *at - base),
+				 rove_ring_slot(from, *at), from->stride));
+	if ((s32)(end - *at) > 0)
+		return 1;
+	to->cons = from->cons - base;
+	WRITE_ONCE(to->hdr->cons, to->cons);
 	/* The program reads it once the command has returned. */
-	smp_store_release(&to->hdr->prod, n);
+	smp_store_release(&to->hdr->prod, end - base);
 	swap(*from, *to);
 	return 0;
+}
+
+static int move_all(struct rove_srq *srq, struct rove_ring *to)
+{
+	u32 base, at;
+	int ret;
+
+	spin_lock_bh(&srq->lock);
+	base = srq->ring.cons;
+	spin_unlock_bh(&srq->lock);
+	at = base;
+	do {
+		spin_lock_bh(&srq->lock);
+		if (srq->user) {
+			ret = move_some(srq, to, base, &at);
+		} else {
+			spin_lock_irq(&srq->post_lock);
+			ret = move_some(srq, to, base, &at);
+			spin_unlock_irq(&srq->post_lock);
+		}
+		spin_unlock_bh(&srq->lock);
+		cond_resched();
+	} while (ret > 0);
+	return ret;
 }
 
 /*
@@ -213,15 +249,7 @@ static int resize(struct rove_srq *srq, u32 max_wr, struct ib_udata *udata)
 	if (udata)
 		ret = tell_ring(udata, &info);
 	if (!ret) {
-		spin_lock_bh(&srq->lock);
-		if (udata) {
-			ret = switch_ring(srq, &ring);
-		} else {
-			spin_lock_irq(&srq->post_lock);
-			ret = switch_ring(srq, &ring);
-			spin_unlock_irq(&srq->post_lock);
-		}
-		spin_unlock_bh(&srq->lock);
+		ret = move_all(srq, &ring);
 		if (ret)
 			rove_refuse(srq->ibsrq.device,
 				    "modify_srq: max_wr %u is less than the limit, or than what is posted",
@@ -267,8 +295,11 @@ int rove_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 			    attr->srq_limit, attr->max_wr);
 		return -EINVAL;
 	}
-	if (mask & IB_SRQ_MAX_WR)
+	if (mask & IB_SRQ_MAX_WR) {
+		mutex_lock(&srq->resize_lock);
 		ret = resize(srq, attr->max_wr, udata);
+		mutex_unlock(&srq->resize_lock);
+	}
 	if (!ret && mask & IB_SRQ_LIMIT)
 		ret = set_limit(srq, attr->srq_limit);
 	return ret;

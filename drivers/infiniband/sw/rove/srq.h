@@ -5,13 +5,14 @@
  * A ring like a QP's receive ring, that several QPs take work requests from.
  * Posting is the same too: a program writes to the ring and makes no system call.
  *
- * Locks: a QP's, then the SRQ's, then @post_lock.
+ * Locks: @resize_lock, a QP's, then the SRQ's, then @post_lock.
  *
  * Lifetime: ib_core keeps an SRQ for as long as a QP uses it; for XRC see xrc.c.
  */
 #ifndef ROVE_SRQ_H
 #define ROVE_SRQ_H
 
+#include <linux/mutex.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include "ring.h"
@@ -24,6 +25,7 @@
  * @ring: receive ring; the kernel consumes
  * @post_lock: kernel consumers' posts to @ring, and what it is replaced by; they post
  *	in hard interrupts, too
+ * @resize_lock: one replaces @ring at a time
  * @max_sge: of a work request; constant
  * @user: the ring belongs to a program; constant
  * @limit: an event is wanted once there are fewer work requests; 0: none is
@@ -38,6 +40,7 @@ struct rove_srq {
 	spinlock_t lock;
 	struct rove_ring ring;
 	spinlock_t post_lock;
+	struct mutex resize_lock;
 	u32 max_sge;
 	bool user;
 	u32 limit;
