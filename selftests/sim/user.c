@@ -368,8 +368,8 @@ void user_connect(struct sim_qp *a)
 	for (i = 0; i < 2; i++) {
 		struct rove_tqp *t = &qp[i]->t;
 
-		t->qpn = (rnd() & 0xffffff0) | qp[i]->idx;
-		t->qpn &= ROVE_PSN_MASK;
+		/* What is left of the connection before is not for this one. */
+		t->qpn = (rnd() & 0xfff000) | (qp[i]->epoch & 0xff) << 4 | qp[i]->idx;
 		t->mtu = mtu;
 		t->access = REMOTE_RIGHTS & ~ROVE_ACCESS_LOCAL_WRITE;
 		t->retry_cnt = sc->finite ? below(8) : 250;
