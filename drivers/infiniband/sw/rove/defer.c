@@ -3,6 +3,7 @@
  * defer.c - see defer.h
  */
 #include <linux/interrupt.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/llist.h>
 #include <linux/percpu.h>
@@ -230,17 +231,15 @@ void rove_defer(struct rove_qp *qp)
 }
 
 /*
- * UC does not learn when its packets have arrived: after so long nothing is on its
- * way through this machine any more.
+ * After so long nothing is on its way through this machine any more, of which nobody says
+ * that it has arrived.
  */
-#define SETTLE_NS	(10 * NSEC_PER_MSEC)
+#define SETTLE_MS	10
 
 bool rove_may_move(const struct rove_qp *qp)
 {
-	if (!rove_tqp_idle(&qp->t))
-		return false;
-	return qp->t.service != ROVE_SVC_UC ||
-	       ktime_get_ns() - qp->t.req.left_at > SETTLE_NS;
+	return rove_tqp_idle(&qp->t) &&
+	       time_after(jiffies, qp->unacked_at + msecs_to_jiffies(SETTLE_MS));
 }
 
 bool rove_at_home(struct rove_qp *qp)

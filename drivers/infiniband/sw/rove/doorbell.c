@@ -118,6 +118,10 @@ void rove_doorbell_settle(struct rove_qp *qp)
 		 * nobody else will look: take it, and if the program posts as
 		 * fast as we look, let it.
 		 */
+		if (!rove_at_home(qp)) {
+			rove_defer(qp);
+			return;
+		}
 		if (pass < 2) {
 			rove_tqp_send(&qp->t, ktime_get_ns());
 		} else {

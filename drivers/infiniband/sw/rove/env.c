@@ -126,6 +126,13 @@ void rove_env_complete(struct rove_tqp *t, struct rove_cqe *cqe, bool recv,
 	c->cqe[c->n++] = *cqe;
 }
 
+/* Does the peer say when it has arrived?  Of acknowledgments the newest counts. */
+static bool acknowledged(const struct rove_burst *b)
+{
+	return b->service != ROVE_SVC_UC && b->kind != ROVE_BURST_READ_RESPONSE &&
+	       b->kind != ROVE_BURST_ATOMIC_ACK && b->kind != ROVE_BURST_ATOMIC_WRITE_ACK;
+}
+
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 {
 	struct rove_qp *qp = tqp_to_rqp(t);
@@ -134,6 +141,8 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 	if (unlikely(qp->pace.kbps) && rove_pace_wait(qp, b))
 		return -EAGAIN;
 	ret = rove_net_emit(qp, b);
+	if (!acknowledged(b))
+		qp->unacked_at = jiffies;
 	if (unlikely(qp->pace.kbps) && !ret)
 		rove_pace_sent(qp, b);
 	trace_rove_tx(qp, b, ret);

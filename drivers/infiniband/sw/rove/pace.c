@@ -4,6 +4,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
+#include "defer.h"
 #include "doorbell.h"
 #include "pace.h"
 #include "qp.h"
@@ -20,8 +21,12 @@ static enum hrtimer_restart resume(struct hrtimer *timer)
 	struct rove_qp *qp = container_of(timer, struct rove_qp, pace.timer);
 
 	rove_qp_lock(qp);
-	if (!qp->dead)
-		rove_doorbell_run(qp);
+	if (!qp->dead) {
+		if (rove_at_home(qp))
+			rove_doorbell_run(qp);
+		else
+			rove_defer(qp);
+	}
 	rove_qp_unlock(qp);
 	return HRTIMER_NORESTART;
 }

@@ -244,7 +244,7 @@ static enum hrtimer_restart transport_timer(struct hrtimer *timer)
 		rove_tqp_timer(&qp->t, ktime_get_ns());
 		if (qp->no_memory) {
 			qp->no_memory = false;
-			rove_tqp_send(&qp->t, ktime_get_ns());
+			rove_defer(qp);
 		}
 		rove_doorbell_settle(qp);
 	}
@@ -479,6 +479,7 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->serial = atomic64_inc_return(&serial);
 	qp->stats = rdev->stats;
 	qp->user = udata;
+	qp->unacked_at = jiffies - HZ;
 	spin_lock_init(&qp->lock);
 	spin_lock_init(&qp->sq_post_lock);
 	spin_lock_init(&qp->rq_post_lock);

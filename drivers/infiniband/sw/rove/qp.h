@@ -93,6 +93,7 @@ struct rove_doorbell {
  * @dest: UD: serial number of the rove_dest that @av was taken from, or 0
  * @ip_id: next IPv4 identification; guarded by @lock
  * @local_peer: it is on this machine
+ * @unacked_at: when that was sent last of which nobody says that it has arrived, jiffies
  * @stream: messages come in numbers; counts down with each that comes alone
  * @cpu: its home; see defer.h
  * @backlog: received and not yet worked off; in order, and before what comes later.
@@ -153,6 +154,7 @@ struct rove_qp {
 	u16 ip_id;
 	bool local_peer;
 	u8 stream;
+	unsigned long unacked_at;
 	int cpu;
 	struct sk_buff_head backlog;
 	atomic_t backlog_bytes;

@@ -512,10 +512,9 @@ static struct rove_burst payload_burst(const struct rove_tqp *t,
 }
 
 /* UC: the packets are gone.  @last: so is the message, which is complete. */
-static void forget(struct rove_tqp *t, bool last, u64 now)
+static void forget(struct rove_tqp *t, bool last)
 {
 	t->req.psn_una = t->req.psn_next;
-	t->req.left_at = now;
 	if (last)
 		retire(t);
 }
@@ -540,7 +539,7 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 		req->budget -= rove_burst_cost(&b);
 		advance(t, next, b.ackreq, now);
 		if (t->service == ROVE_SVC_UC)
-			forget(t, b.last, now);
+			forget(t, b.last);
 	}
 	return ret;
 }

@@ -95,7 +95,6 @@ struct rove_swqe {
  * @ssn: of the last request started
  * @lsn: highest SSN that the peer's credits cover
  * @lsn_valid: the peer counts credits
- * @left_at: UC: when the last packet was sent
  * @budget: what may still be sent in this run of the requester
  * @window: packets that may be unacknowledged at most
  * @cwnd: packets that may be now: grows with what is acknowledged, fast up to
@@ -137,7 +136,6 @@ struct rove_requester {
 	u32 ssn;
 	u32 lsn;
 	bool lsn_valid;
-	u64 left_at;
 	int budget;
 	u32 window;
 	u32 cwnd;
@@ -436,8 +434,8 @@ static inline bool rove_tqp_acked(const struct rove_tqp *t)
  * rove_tqp_idle() - is nothing of it under way?
  * @t: the QP
  *
- * True when all that it has sent is acknowledged and it owes no response: its
- * next packet can be overtaken by none and overtakes none.
+ * True when all that is acknowledged has been, and it owes no response.  What it sends
+ * next can overtake no request of its own; but perhaps a response, or what UC has sent.
  */
 static inline bool rove_tqp_idle(const struct rove_tqp *t)
 {
