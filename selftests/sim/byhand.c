@@ -535,6 +535,20 @@ static void growth(void)
 		      "step %u after %llu of %llu ns", q->t.req.step, rtt[i],
 		      q->t.req.rtt_min);
 	}
+	/* Where answers always take long no queue is to blame. */
+	start(ROVE_SVC_RC);
+	q->t.req.window = 512;
+	rove_tqp_start_requester(&q->t, PSN);
+	for (i = 0; i < 3; i++) {
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		go();
+		sim.now += 20 * NS_PER_MS;
+		ack(PSN + i, i + 1);
+		CHECK(q->t.req.ssthresh == 512 && q->t.req.rtt >= 20 * NS_PER_MS &&
+		      q->t.req.probe_wait == 2 * q->t.req.rtt + ROVE_PROBE_NS,
+		      "ssthresh %u, a probe after %llu ns", q->t.req.ssthresh,
+		      q->t.req.probe_wait);
+	}
 }
 
 /* The wait over, one message alone asks whether there is a receive now. */
@@ -898,6 +912,16 @@ static bool three_dropped(void)
 }
 
 /* READs that wait for their answer, one of them asked for again: each is answered once. */
+static bool refused(void)
+{
+	return stats.counter[ROVE_CNT_NAK_TX];
+}
+
+static bool written(void)
+{
+	return stats.counter[ROVE_CNT_RDMA_WRITE_RX];
+}
+
 static void pending_replies(void)
 {
 	u32 again, i;
@@ -951,6 +975,51 @@ static void resources_anew(void)
 	sc.eagain = 0;
 	run();
 	CHECK(!wired, "%u answers", wired);
+
+	/* One is enough for one that comes again ... */
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 1);
+	for (i = 0; i < 3; i++) {
+		request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
+		run();
+		CHECK(wired == i + 1 && wire[i].psn == EPSN, "%u answers", wired);
+	}
+	/* ... and is not given up for another before it was answered. */
+	sc.eagain = 1000000;
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, 8, 0);
+	request(ROVE_OP_READ_REQUEST, EPSN + 2, true, 8, 0);
+	sim_run_until(refused, NS_PER_S);
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 5 && wire[3].opcode == ROVE_OP_READ_RESP_ONLY &&
+	      wire[4].syndrome == (ROVE_AETH_NAK | ROVE_NAK_INV_REQ), "%u packets, syndrome %x",
+	      wired, wire[4].syndrome);
+}
+
+/* What is owed when the QP ends is not sent any more. */
+static void last_debts(void)
+{
+	start(ROVE_SVC_RC);
+	sc.eagain = 1000000;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
+	awaited = 1;
+	sim_run_until(all_in, NS_PER_S);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 1, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	sc.eagain = 0;
+	rove_tqp_error(&q->t);
+	rove_tqp_answer(&q->t);
+	net_flush(q);
+	CHECK(!wired, "%u packets", wired);
+
+	start(ROVE_SVC_RC);
+	sc.eagain = 1000000;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	sc.eagain = 0;
+	rove_tqp_answer(&q->t);
+	net_flush(q);
+	CHECK(wired == 1 && wire[0].syndrome == ACK_PLAIN, "%u packets", wired);
 }
 
 /* Who asks again for an earlier one asks again for those behind it, too. */
@@ -1141,6 +1210,18 @@ static void page_naks(void)
 		      "%u packets", wired);
 	}
 	COUNTED(PAGE_NAK_TX, 30);
+
+	start(ROVE_SVC_RC);
+	sc.paging = 1000000;
+	request(ROVE_OP_ATOMIC_WRITE, EPSN, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_RNR_NAK | 8), "syndrome %x",
+	      wire[0].syndrome);
+	sc.paging = 0;
+	request(ROVE_OP_ATOMIC_WRITE, EPSN, true, 8, 8);
+	run();
+	CHECK(wired == 2 && wire[1].syndrome == ACK_PLAIN && !untouched(), "syndrome %x",
+	      wire[1].syndrome);
 }
 
 /* ---- turns ---- */
@@ -1209,7 +1290,7 @@ int byhand_run(void)
 		syndromes, old_news, timeouts, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, gaps, uc_gaps,
-		pending_replies, resources_anew, cut_replies, refusals, last_words,
+		pending_replies, resources_anew, last_debts, cut_replies, refusals, last_words,
 		message_numbers, malformed, datagram, page_naks, budgets,
 	};
 	u32 i;

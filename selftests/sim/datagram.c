@@ -33,6 +33,7 @@ static void on_cqe(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
 	if (qp != (recv ? b : a))
 		return;
 	CHECK(*n < ARRAY_SIZE(sent), "too many completions");
+	CHECK(recv || solicited == !!cqe->status, "a completion of what was sent, solicited");
 	log[(*n)++] = (struct seen) { *cqe, solicited };
 }
 
