@@ -479,6 +479,34 @@ static void timeouts(void)
 	      "a short timeout takes %llu ns", wait);
 }
 
+static bool probed(void)
+{
+	return stats.counter[ROVE_CNT_PROBE];
+}
+
+/* A probe is answered by what it says and no more: what was sent behind it is lost. */
+static void loss_found(void)
+{
+	u64 t;
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	q->t.timeout = 20;
+	for (i = 0; i < 3; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	sim_run_until(probed, NS_PER_S);
+	CHECK(wired == 4 && wire[3].psn == PSN && wire[3].ask, "%u packets", wired);
+	t = sim.now;
+	ack(PSN, 1);
+	CHECK(!sent[0].status && wire[4].psn == PSN + 1 && wire[5].psn == PSN + 2,
+	      "status %u, psn %x", sent[0].status, wire[4].psn);
+	CHECK(wire[4].at - t >= ROVE_PROBE_NS && wire[4].at - t < ROVE_PROBE_NS + 50000,
+	      "sent again after %llu ns", wire[4].at - t);
+	CHECK(sends == 3 && sent[1].status == ROVE_WC_RETRY_EXC_ERR, "status %u",
+	      sent[1].status);
+}
+
 /* How much may be under way: little after a loss, fast up to half of it, then slowly more. */
 static void congestion(void)
 {
@@ -1287,7 +1315,7 @@ int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
-		syndromes, old_news, timeouts, congestion, growth, rnr_probe,
+		syndromes, old_news, timeouts, loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, refusals, last_words,
