@@ -77,8 +77,8 @@ void rove_source_init(struct rove_source *src, struct rove_qp *qp,
 		src->va = b->va + b->offset;
 		src->left = b->length;
 	} else if (b->wqe->wqe.flags & ROVE_WR_INLINE) {
-		src->va = skip;
-		src->left = b->length;
+		src->from = (const u8 *)b->wqe->wqe.sge + skip;
+		src->ready = b->length;
 	} else {
 		const struct rove_sge *sge = b->wqe->wqe.sge;
 
@@ -111,32 +111,41 @@ static struct rove_region *source_map(struct rove_source *src)
 	return hold(src->qp, sge[src->sge].lkey, src->va, src->left, 0);
 }
 
+/* All that was found is read: find more. */
+static int source_find(struct rove_source *src)
+{
+	struct rove_region *r = source_map(src);
+	u32 n;
+
+	if (!r)
+		return -EFAULT;
+	n = src->left;
+	src->from = rove_region_addr(r, src->va, &n, false);
+	if (unlikely(!src->from))
+		return missing(src->qp, src->va, src->left, false,
+			       src->b->kind == ROVE_BURST_READ_RESPONSE);
+	src->ready = n;
+	src->va += n;
+	src->left -= n;
+	return 0;
+}
+
 int rove_source_read(struct rove_source *src, void *dst, u32 len)
 {
-	const struct rove_burst *b = src->b;
-
-	if (b->kind != ROVE_BURST_READ_RESPONSE &&
-	    b->wqe->wqe.flags & ROVE_WR_INLINE) {
-		memcpy(dst, (const u8 *)b->wqe->wqe.sge + src->va, len);
-		src->va += len;
-		return 0;
-	}
 	while (len) {
-		struct rove_region *r = source_map(src);
-		const void *from;
 		u32 n;
 
-		if (!r)
-			return -EFAULT;
-		n = min(len, src->left);
-		from = rove_region_addr(r, src->va, &n, false);
-		if (unlikely(!from))
-			return missing(src->qp, src->va, src->left, false,
-				       b->kind == ROVE_BURST_READ_RESPONSE);
-		memcpy(dst, from, n);
+		if (!src->ready) {
+			int ret = source_find(src);
+
+			if (unlikely(ret))
+				return ret;
+		}
+		n = min(len, src->ready);
+		memcpy(dst, src->from, n);
 		dst += n;
-		src->va += n;
-		src->left -= n;
+		src->from += n;
+		src->ready -= n;
 		len -= n;
 	}
 	return 0;

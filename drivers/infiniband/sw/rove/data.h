@@ -30,8 +30,10 @@ struct rove_payload {
  * @qp: its QP, locked
  * @b: the burst
  * @sge: SGE in use
- * @va: next byte to read
- * @left: bytes left of this SGE
+ * @va: what to find next
+ * @left: bytes of this SGE from there on
+ * @from: found: kernel address of the next byte to read, if @ready
+ * @ready: bytes that lie there, in the region that @qp holds
  */
 struct rove_source {
 	struct rove_qp *qp;
@@ -39,6 +41,8 @@ struct rove_source {
 	u32 sge;
 	u64 va;
 	u32 left;
+	const u8 *from;
+	u32 ready;
 };
 
 /* Start reading at the burst's first payload byte. */

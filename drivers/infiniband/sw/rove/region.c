@@ -53,36 +53,17 @@ static bool dma_covers(u64 va, u64 len, int access)
 	       virt_addr_valid((void *)(unsigned long)(end - 1));
 }
 
-/* Nothing here can overflow: @va - @r->iova is used only when not negative. */
-static bool covers(const struct rove_region *r, u64 va, u64 len)
-{
-	return va >= r->iova && va - r->iova <= r->length &&
-	       len <= r->length - (va - r->iova);
-}
-
-static bool special_allows(const struct rove_region *r, const struct rove_qp *qp,
-			   u64 va, u64 len, int access)
+bool rove_region_special_allows(const struct rove_region *r, const struct rove_qp *qp,
+				u64 va, u64 len, int access)
 {
 	if (r->kind == ROVE_REGION_DMA)
 		return dma_covers(va, len, access);
 	if (r->kind == ROVE_REGION_ODP || r->kind == ROVE_REGION_NULL)
-		return covers(r, va, len);
+		return rove_region_covers(r, va, len);
 	/* A window's key is no local one. */
 	return access & ROVE_REGION_REMOTE &&
 	       (!r->qp_serial || r->qp_serial == qp->serial) &&
-	       covers(r, va, len);
-}
-
-bool rove_region_allows(const struct rove_region *r, const struct rove_qp *qp,
-			struct ib_pd *pd, u32 key, u64 va, u64 len, int access)
-{
-	/* Pairs with rove_region_open(): all else is as new as this. */
-	if (smp_load_acquire(&r->pd) != pd || r->key != key || !len ||
-	    (r->access & access) != access)
-		return false;
-	if (unlikely(r->kind != ROVE_REGION_PAGES))
-		return special_allows(r, qp, va, len, access);
-	return covers(r, va, len);
+	       rove_region_covers(r, va, len);
 }
 
 struct rove_region *rove_region_find(struct rove_dev *rdev, u32 key)
@@ -119,8 +100,8 @@ struct rove_region *rove_region_get(const struct rove_qp *qp, struct ib_pd *pd,
 /* What is written to a ROVE_REGION_NULL, whoever writes it; nobody reads it. */
 static u8 discarded[PAGE_SIZE] __aligned(sizeof(u64));
 
-static void *special_addr(const struct rove_region *r, u64 va, u32 *len,
-			  bool write)
+void *rove_region_special_addr(const struct rove_region *r, u64 va, u32 *len,
+			       bool write)
 {
 	if (r->kind == ROVE_REGION_DMA)
 		return (void *)(unsigned long)va;
@@ -129,20 +110,6 @@ static void *special_addr(const struct rove_region *r, u64 va, u32 *len,
 		return write ? discarded : page_address(ZERO_PAGE(0));
 	}
 	return rove_odp_addr(r, va, len, write);
-}
-
-void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
-{
-	u64 off, in_block, left;
-
-	if (unlikely(r->kind > ROVE_REGION_WINDOW))
-		return special_addr(r, va, len, write);
-
-	off = va - r->iova + r->offset;
-	in_block = off & (BIT_ULL(r->shift) - 1);
-	left = BIT_ULL(r->shift) - in_block;
-	*len = min_t(u64, *len, left);
-	return r->blocks[off >> r->shift] + in_block;
 }
 
 struct rove_region *rove_region_alloc(struct ib_pd *pd,

@@ -118,9 +118,32 @@ void rove_region_table_destroy(struct rove_dev *rdev);
 struct rove_region *rove_region_get(const struct rove_qp *qp, struct ib_pd *pd,
 				    u32 key, u64 va, u64 len, int access);
 
+/* Nothing here can overflow: @va - @r->iova is used only when not negative. */
+static inline bool rove_region_covers(const struct rove_region *r, u64 va, u64 len)
+{
+	return va >= r->iova && va - r->iova <= r->length &&
+	       len <= r->length - (va - r->iova);
+}
+
+/* What depends on the kind, when it is not ROVE_REGION_PAGES. */
+bool rove_region_special_allows(const struct rove_region *r, const struct rove_qp *qp,
+				u64 va, u64 len, int access);
+void *rove_region_special_addr(const struct rove_region *r, u64 va, u32 *len,
+			       bool write);
+
 /* Does a region that is held allow one more access?  Parameters as above. */
-bool rove_region_allows(const struct rove_region *r, const struct rove_qp *qp,
-			struct ib_pd *pd, u32 key, u64 va, u64 len, int access);
+static inline bool rove_region_allows(const struct rove_region *r,
+				      const struct rove_qp *qp, struct ib_pd *pd,
+				      u32 key, u64 va, u64 len, int access)
+{
+	/* Pairs with rove_region_open(): all else is as new as this. */
+	if (smp_load_acquire(&r->pd) != pd || r->key != key || !len ||
+	    (r->access & access) != access)
+		return false;
+	if (unlikely(r->kind != ROVE_REGION_PAGES))
+		return rove_region_special_allows(r, qp, va, len, access);
+	return rove_region_covers(r, va, len);
+}
 
 /* Let go of a region.  Context: any. */
 void rove_region_put(struct rove_region *r);
@@ -135,8 +158,20 @@ void rove_region_put(struct rove_region *r);
  * Context: any.
  * Return: the kernel address; NULL when a page is missing (ROVE_REGION_ODP).
  */
-void *rove_region_addr(const struct rove_region *r, u64 va, u32 *len,
-		       bool write);
+static inline void *rove_region_addr(const struct rove_region *r, u64 va,
+				     u32 *len, bool write)
+{
+	u64 off, in_block, left;
+
+	if (unlikely(r->kind > ROVE_REGION_WINDOW))
+		return rove_region_special_addr(r, va, len, write);
+
+	off = va - r->iova + r->offset;
+	in_block = off & (BIT_ULL(r->shift) - 1);
+	left = BIT_ULL(r->shift) - in_block;
+	*len = min_t(u64, *len, left);
+	return r->blocks[off >> r->shift] + in_block;
+}
 
 /* ---- for owners ---- */
 
