@@ -221,6 +221,25 @@ static void crop(struct rove_payload *pl, u32 skip, u32 len)
 	pl->n = n;
 }
 
+/* Take the headers off the front, and off the end the ICRC, which is returned. */
+static __le32 take_icrc(struct rove_payload *pl, u32 hdr_len, u32 len)
+{
+	struct kvec *piece = &pl->piece[0];
+	u32 body = len - hdr_len - ROVE_ICRC_LEN;
+	__le32 icrc;
+
+	if (likely(pl->n == 1)) {
+		memcpy(&icrc, piece->iov_base + len - ROVE_ICRC_LEN, sizeof(icrc));
+		piece->iov_base += hdr_len;
+		piece->iov_len = body;
+		pl->n = !!body;
+	} else {
+		peek(pl, len - ROVE_ICRC_LEN, &icrc, sizeof(icrc));
+		crop(pl, hdr_len, body);
+	}
+	return icrc;
+}
+
 /*
  * Is the ICRC right if the packet had this IPv4 identification on the wire?
  * @pl is what follows the headers, @icrc excluded.
@@ -287,10 +306,8 @@ static __always_inline bool icrc_right(struct rx *rx, const struct rove_pkt *pkt
 				       const u8 *bth, struct rove_payload *pl,
 				       u32 len, u32 id)
 {
-	__le32 icrc;
+	__le32 icrc = take_icrc(pl, pkt->hdr_len, len);
 
-	peek(pl, len - ROVE_ICRC_LEN, &icrc, sizeof(icrc));
-	crop(pl, pkt->hdr_len, len - pkt->hdr_len - ROVE_ICRC_LEN);
 	if (is_train(rx->skb)) {
 		rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
 				     (rx->same_id ? 0 : id));
@@ -385,7 +402,9 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 		rove_qp_count(rx->qp, RX_BAD_SOURCE);
 		return;
 	}
-	crop(pl, 0, pkt.payload_len);
+	/* There is a pad. */
+	if (unlikely(pkt.hdr_len + pkt.payload_len + ROVE_ICRC_LEN != len))
+		crop(pl, 0, pkt.payload_len);
 	pkt.buf = pl;
 	rove_qp_count(rx->qp, RX_PKTS);
 	trace_rove_rx(rx->qp, &pkt);

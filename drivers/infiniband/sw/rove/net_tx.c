@@ -272,8 +272,8 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 
 /**
  * struct tx_pages - memory that packets are written to when they are not small
- * @pf: used by turns; when its turn comes again a page is mostly free, and need
- *	be neither allocated nor cleared
+ * @pf: kept, so that a page need be neither allocated nor cleared when it comes back;
+ *	the first that has is used, for it may still be in the CPU's cache
  * @cur: in use
  *
  * Shared by all QPs that send on this CPU, with softirqs off.
@@ -310,12 +310,15 @@ static struct page_frag *refill(u32 len)
 {
 	struct tx_pages *tp = this_cpu_ptr(&tx_pages);
 	struct page_frag *pf = &tp->pf[tp->cur];
+	unsigned int i;
 
-	if (pf->page && page_ref_count(pf->page) != 1 &&
-	    pf->offset + len > pf->size) {
-		tp->cur = (tp->cur + 1) % ARRAY_SIZE(tp->pf);
-		pf = &tp->pf[tp->cur];
-	}
+	if (likely(pf->page && pf->offset + len <= pf->size))
+		return pf;
+	for (i = 0; i < ARRAY_SIZE(tp->pf) - 1; i++)
+		if (!tp->pf[i].page || page_ref_count(tp->pf[i].page) == 1)
+			break;
+	tp->cur = i;
+	pf = &tp->pf[i];
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC | __GFP_NOWARN) ||
 	    pf->size - pf->offset < len)
 		return NULL;
@@ -396,7 +399,7 @@ static int add_packet(struct rove_qp *qp, const struct rove_burst *b, u32 i,
 	}
 
 	p = start;
-	memcpy(p, hdr, f.hdr_len);
+	rove_copy_headers(p, hdr, f.hdr_len);
 	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
 	crc = rove_icrc_headers(&qp->icrc, hdr, f.hdr_len);
 	p += f.hdr_len;
@@ -407,7 +410,8 @@ static int add_packet(struct rove_qp *qp, const struct rove_burst *b, u32 i,
 		if (unlikely(ret))
 			return ret;
 	}
-	memset(p + f.payload_len, 0, f.pad);
+	if (f.pad)
+		memset(p + f.payload_len, 0, f.pad);
 	icrc = rove_icrc_final(rove_env_crc32(crc, p, n));
 	memcpy(p + n, &icrc, sizeof(icrc));
 

@@ -64,7 +64,7 @@ u32 rove_icrc_headers(struct rove_icrc *c, const void *bth, u32 hdr_len)
 {
 	u8 *p = c->buf + LRH_LEN + c->ip_len + UDP_LEN;
 
-	memcpy(p, bth, hdr_len);
+	rove_copy_headers(p, bth, hdr_len);
 	p[BTH_RESV8A] = 0xff;
 	p += hdr_len;
 	return rove_env_crc32(~0U, c->buf, p - c->buf);

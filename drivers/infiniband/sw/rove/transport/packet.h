@@ -12,6 +12,7 @@
 #define ROVE_PACKET_H
 
 #include <asm/byteorder.h>
+#include <linux/string.h>
 #include <linux/types.h>
 #include "wire.h"
 
@@ -189,6 +190,15 @@ static inline u32 rove_frame_len(const struct rove_frame *f)
  */
 void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 		      struct rove_frame *f);
+
+/* Copy BTH and extended headers: most packets of a long message have a BTH alone. */
+static inline void rove_copy_headers(void *to, const void *from, u32 hdr_len)
+{
+	if (likely(hdr_len == sizeof(struct rove_bth)))
+		memcpy(to, from, sizeof(struct rove_bth));
+	else
+		memcpy(to, from, hdr_len);
+}
 
 /* The longest IP header that an ICRC is computed over: IPv4 with options. */
 #define ROVE_MAX_IP_HDR	60
