@@ -58,9 +58,10 @@ static bool task_empty(struct rove_deferred *d)
 	return !d->todo;
 }
 
-static void look_after(struct rove_qp *qp)
+/* True: it has sent what this machine is to receive. */
+static bool look_after(struct rove_qp *qp)
 {
-	bool more;
+	bool more, sent;
 
 	rove_qp_lock(qp);
 	qp->no_caller = true;
@@ -72,10 +73,12 @@ static void look_after(struct rove_qp *qp)
 		rove_doorbell_run(qp);
 	else
 		more = true;
+	sent = qp->local_peer && !skb_queue_empty(&qp->tx);
 	rove_qp_unlock(qp);
 	/* Others come first. */
 	if (more)
 		rove_defer(qp);
+	return sent;
 }
 
 /*
@@ -100,8 +103,13 @@ static void choose(struct rove_deferred *d, u64 spent, u64 now)
 static bool work(struct rove_deferred *d)
 {
 	u64 begin = ktime_get_ns(), now = begin;
+	bool sent = false;
 
-	while (!task_empty(d) && now < begin + DEFER_BUDGET_NS) {
+	/*
+	 * What was sent is better received now, while it is in the CPU's cache, than when
+	 * much more has been sent.
+	 */
+	while (!task_empty(d) && now < begin + DEFER_BUDGET_NS && !sent) {
 		struct rove_qp *qp = llist_entry(d->todo, struct rove_qp,
 						 defer_node);
 
@@ -109,7 +117,7 @@ static bool work(struct rove_deferred *d)
 		clear_bit_unlock(0, &qp->defer_queued);
 		/* From here on it may be queued again: look after that. */
 		smp_mb__after_atomic();
-		look_after(qp);
+		sent = look_after(qp);
 		rove_qp_put(qp);
 		now = ktime_get_ns();
 	}
