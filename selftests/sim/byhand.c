@@ -1075,6 +1075,33 @@ static void cut_replies(void)
 	      wire[6].msn);
 }
 
+/* Another request by the number of one that was answered is not that one again. */
+static void other_sort_again(void)
+{
+	static const struct {
+		u8 opcode;
+		u32 len;
+		u32 payload;
+	} t[] = {
+		{ ROVE_OP_READ_REQUEST, 8, 0 }, { ROVE_OP_FETCH_ADD, 0, 0 },
+		{ ROVE_OP_ATOMIC_WRITE, 8, 8 },
+	};
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		for (k = 0; k < ARRAY_SIZE(t); k++) {
+			start(ROVE_SVC_RC);
+			request(t[i].opcode, EPSN, true, t[i].len, t[i].payload);
+			run();
+			request(t[k].opcode, EPSN, true, t[k].len, t[k].payload);
+			run();
+			CHECK(wired == 1 + (i == k), "opcode %x after %x: %u answers",
+			      t[k].opcode, t[i].opcode, wired);
+			COUNTED(DUP_REQUEST, 1);
+		}
+	}
+}
+
 /* The right word for what is wrong: too long is invalid, beyond the region no access. */
 static void refusals(void)
 {
@@ -1318,8 +1345,8 @@ int byhand_run(void)
 		syndromes, old_news, timeouts, loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, gaps, uc_gaps,
-		pending_replies, resources_anew, last_debts, cut_replies, refusals, last_words,
-		message_numbers, malformed, datagram, page_naks, budgets,
+		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
+		refusals, last_words, message_numbers, malformed, datagram, page_naks, budgets,
 	};
 	u32 i;
 

@@ -446,6 +446,16 @@ static bool reply_pending(const struct rove_responder *resp, u32 psn)
 	return false;
 }
 
+/* What a READ or an atomic is answered with. */
+static enum rove_burst_kind answer_to(const struct rove_pkt *pkt)
+{
+	if (pkt->op->flags & ROVE_OPF_READ)
+		return ROVE_BURST_READ_RESPONSE;
+	if ((pkt->opcode & ~ROVE_SVC_MASK) == ROVE_OP_ATOMIC_WRITE)
+		return ROVE_BURST_ATOMIC_WRITE_ACK;
+	return ROVE_BURST_ATOMIC_ACK;
+}
+
 /*
  * A READ again, perhaps only its tail, or an atomic again (9.7.5.1.3): READs are
  * executed again, atomics answered from memory.  The requester has gone back, so
@@ -454,7 +464,7 @@ static bool reply_pending(const struct rove_responder *resp, u32 psn)
 static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
-	bool read = pkt->op->flags & ROVE_OPF_READ;
+	enum rove_burst_kind kind = answer_to(pkt);
 	struct rove_resource res = {};
 	u32 i, skip;
 
@@ -465,13 +475,13 @@ static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 		res = resp->res[(resp->res_next + resp->max_res - 1 - i) %
 				resp->max_res];
 		skip = psn_diff(pkt->psn, res.psn);
-		if (skip < res.npkts &&
-		    read == (res.kind == ROVE_BURST_READ_RESPONSE))
+		/* Another request by the same number is not that one again. */
+		if (skip < res.npkts && res.kind == kind)
 			break;
 	}
 	if (i == resp->res_count)
 		return;
-	if (read) {
+	if (kind == ROVE_BURST_READ_RESPONSE) {
 		u64 offset = (u64)skip * t->mtu;
 
 		/* It must lie within what was asked and granted before. */
