@@ -98,11 +98,15 @@ static void build(const u8 *data, u32 len)
 	w.wqe.swap = x.swap;
 	for (i = 0; i < b.npkts; i++) {
 		static u8 packet[ROVE_MAX_HDR + 4096 + 8];
+		static struct rove_frame next;
+		static u8 hdr[ROVE_MAX_HDR];
 		struct rove_frame f;
 		struct rove_pkt pkt;
 
 		memset(packet, 0, sizeof(packet));
 		rove_burst_frame(&b, i, x.srqn & ROVE_PSN_MASK, packet, &f);
+		rove_burst_next(&b, i, x.srqn & ROVE_PSN_MASK, hdr, &next);
+		MUST(!memcmp(hdr, packet, f.hdr_len) && !memcmp(&next, &f, sizeof(f)));
 		MUST(f.payload_len <= b.mtu && f.offset == total);
 		MUST(!rove_pkt_parse(&pkt, packet, rove_frame_len(&f)));
 		MUST(pkt.hdr_len == f.hdr_len && pkt.payload_len == f.payload_len);

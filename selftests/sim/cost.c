@@ -7,7 +7,7 @@
  * The smallest environment there is: packets are headers and a length, no payload is
  * copied and no CRC taken, keys are not looked up, completions are counted.  What is
  * left is transport/: rove_tqp_send(), rove_tqp_rx() and for each packet
- * rove_burst_frame(), rove_pkt_parse() and, at both ends, rove_icrc_headers()
+ * rove_burst_next(), rove_pkt_parse() and, at both ends, rove_icrc_headers()
  * without the CRC in it.
  *
  * A line of output a case: operation, bytes, MTU, packets of a message, messages
@@ -141,7 +141,9 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *burst)
 	for (i = 0; i < burst->npkts; i++) {
 		u8 *hdr = e->wire[e->npkts].hdr;
 
-		rove_burst_frame(burst, i, t->dest_qpn, hdr, &f);
+		if (i > 1)
+			rove_copy_headers(hdr, e->wire[e->npkts - 1].hdr, f.hdr_len);
+		rove_burst_next(burst, i, t->dest_qpn, hdr, &f);
 		rove_icrc_of_segment(&icrc, rove_frame_len(&f), i);
 		rove_icrc_headers(&icrc, hdr, f.hdr_len);
 		e->wire[e->npkts++].len = rove_frame_len(&f);

@@ -328,15 +328,17 @@ void net_discard(struct sim_qp *qp)
 	net_unsent = 0;
 }
 
-static struct packet *build(struct sim_qp *qp, const struct rove_burst *b, u32 i)
+/* @hdr, @frame: of the packet before. */
+static struct packet *build(struct sim_qp *qp, const struct rove_burst *b, u32 i, u8 *hdr,
+			    struct rove_frame *frame)
 {
-	u8 hdr[ROVE_MAX_HDR];
 	struct rove_frame f;
 	struct packet *p;
 	u32 len;
 	u8 *bth;
 
-	rove_burst_frame(b, i, qp->t.dest_qpn, hdr, &f);
+	rove_burst_next(b, i, qp->t.dest_qpn, hdr, frame);
+	f = *frame;
 	if (f.hdr_len > ROVE_MAX_HDR || f.payload_len > qp->t.mtu ||
 	    f.pad > 3 || (f.payload_len + f.pad) & 3 ||
 	    f.offset + f.payload_len > b->length)
@@ -361,11 +363,13 @@ static struct packet *build(struct sim_qp *qp, const struct rove_burst *b, u32 i
 
 void net_send(struct sim_qp *qp, const struct rove_burst *b)
 {
+	u8 hdr[ROVE_MAX_HDR];
+	struct rove_frame f;
 	u32 i;
 
 	stats.pkts += b->npkts;
 	for (i = 0; i < b->npkts; i++)
-		append(qp, build(qp, b, i));
+		append(qp, build(qp, b, i, hdr, &f));
 }
 
 /* What the IP and UDP layers would check; the checksums are left to the ICRC. */

@@ -365,19 +365,16 @@ static void skb_commit(struct sk_buff *skb, u32 len)
 	skb->truesize += len;
 }
 
-static int add_packet(struct rove_qp *qp, const struct rove_burst *b, u32 i,
+static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame *f,
 		      struct rove_source *src)
 {
 	struct sk_buff *skb = NULL;
-	u8 hdr[ROVE_MAX_HDR] __aligned(4) __uninitialized;
-	struct rove_frame f __uninitialized;
+	u32 len = rove_frame_len(f);
 	void *start = NULL;
-	u32 len, crc, n;
 	__le32 icrc;
+	u32 crc, n;
 	u8 *p;
 
-	rove_burst_frame(b, i, qp->t.dest_qpn, hdr, &f);
-	len = rove_frame_len(&f);
 	if (rove_train_takes(&qp->train, len)) {
 		skb = skb_peek_tail(&qp->tx);
 		start = skb_room(skb, len);
@@ -399,19 +396,19 @@ static int add_packet(struct rove_qp *qp, const struct rove_burst *b, u32 i,
 	}
 
 	p = start;
-	rove_copy_headers(p, hdr, f.hdr_len);
+	rove_copy_headers(p, hdr, f->hdr_len);
 	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
-	crc = rove_icrc_headers(&qp->icrc, hdr, f.hdr_len);
-	p += f.hdr_len;
-	n = f.payload_len + f.pad;
-	if (f.payload_len) {
-		int ret = rove_source_read(src, p, f.payload_len);
+	crc = rove_icrc_headers(&qp->icrc, hdr, f->hdr_len);
+	p += f->hdr_len;
+	n = f->payload_len + f->pad;
+	if (f->payload_len) {
+		int ret = rove_source_read(src, p, f->payload_len);
 
 		if (unlikely(ret))
 			return ret;
 	}
-	if (f.pad)
-		memset(p + f.payload_len, 0, f.pad);
+	if (f->pad)
+		memset(p + f->payload_len, 0, f->pad);
 	icrc = rove_icrc_final(rove_env_crc32(crc, p, n));
 	memcpy(p + n, &icrc, sizeof(icrc));
 
@@ -506,6 +503,8 @@ static void back_to_mark(struct rove_qp *qp, const struct mark *m)
 
 int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 {
+	u8 hdr[ROVE_MAX_HDR] __aligned(4) __uninitialized;
+	struct rove_frame f __uninitialized;
 	struct rove_source src;
 	struct mark mark;
 	int ret = 0;
@@ -523,8 +522,10 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 	mark = set_mark(qp);
 	if (b->length)
 		rove_source_init(&src, qp, b);
-	for (i = 0; i < b->npkts && !ret; i++)
-		ret = add_packet(qp, b, i, &src);
+	for (i = 0; i < b->npkts && !ret; i++) {
+		rove_burst_next(b, i, qp->t.dest_qpn, hdr, &f);
+		ret = add_packet(qp, hdr, &f, &src);
+	}
 	if (likely(!ret))
 		return 0;
 	back_to_mark(qp, &mark);

@@ -236,3 +236,17 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 		memcpy(ext, &key, sizeof(key));
 	}
 }
+
+void rove_burst_next(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
+		     struct rove_frame *f)
+{
+	struct rove_bth *bth = (void *)hdr;
+
+	if (i < 2 || i == b->npkts - 1) {
+		rove_burst_frame(b, i, dest_qpn, hdr, f);
+		return;
+	}
+	/* In the middle of a message nothing else is different. */
+	f->offset += b->mtu;
+	bth->apsn = cpu_to_be32(psn_add(b->psn, i));
+}

@@ -191,6 +191,17 @@ static inline u32 rove_frame_len(const struct rove_frame *f)
 void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 		      struct rove_frame *f);
 
+/**
+ * rove_burst_next() - headers of a burst's packets, one after the other
+ * @b: the burst
+ * @i: which packet
+ * @dest_qpn: destination QP
+ * @hdr: unless @i is 0 those of packet @i - 1; those of packet @i are written here
+ * @f: likewise
+ */
+void rove_burst_next(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
+		     struct rove_frame *f);
+
 /* Copy BTH and extended headers: most packets of a long message have a BTH alone. */
 static inline void rove_copy_headers(void *to, const void *from, u32 hdr_len)
 {
