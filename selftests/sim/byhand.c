@@ -153,8 +153,8 @@ static void go(void)
 	run();
 }
 
-/* A response: its AETH, and payload. */
-static void answer(u8 opcode, u32 psn, u8 syndrome, u32 msn, u32 payload)
+/* A response, not yet looked at: its AETH, and payload. */
+static void answer_soon(u8 opcode, u32 psn, u8 syndrome, u32 msn, u32 payload)
 {
 	u32 n = rove_opcodes[opcode].hdr_len;
 	u8 bth[600] = { opcode, 0x40 | (-payload & 3) << 4, 0xff, 0xff };
@@ -165,6 +165,11 @@ static void answer(u8 opcode, u32 psn, u8 syndrome, u32 msn, u32 payload)
 		put(bth + 12, (u32)syndrome << 24 | msn, 4);
 	memset(bth + n, 0x77, payload);
 	net_inject(q->peer, bth, n + ((payload + 3) & ~3) + ROVE_ICRC_LEN);
+}
+
+static void answer(u8 opcode, u32 psn, u8 syndrome, u32 msn, u32 payload)
+{
+	answer_soon(opcode, psn, syndrome, msn, payload);
 	run();
 }
 
@@ -477,6 +482,120 @@ static void timeouts(void)
 	wait = wire[1].at - wire[0].at;
 	CHECK(wired == 2 && wait >= NS_PER_MS && wait < NS_PER_MS + 25000,
 	      "a short timeout takes %llu ns", wait);
+}
+
+static u32 awaited;
+
+static bool acknowledged(void)
+{
+	return q->t.req.psn_una == awaited;
+}
+
+/* A READ of four packets and one of one have been asked for, and the first has come. */
+static void first_response(u32 depth)
+{
+	start(ROVE_SVC_RC);
+	window(64);
+	q->t.req.depth = depth;
+	q->t.retry_cnt = 3;
+	q->t.req.retries = 3;
+	post(ROVE_WR_RDMA_READ, 4 * MTU, SIGNALED);
+	post(ROVE_WR_RDMA_READ, MTU, SIGNALED);
+	go();
+	answer_soon(ROVE_OP_READ_RESP_FIRST, PSN, ACK_PLAIN, 1, MTU);
+	awaited = PSN + 1;
+	sim_run_until(acknowledged, NS_PER_S);
+	CHECK(wired == min(depth, 2U) && !sends, "%u packets", wired);
+}
+
+static bool nak_taken(void)
+{
+	return stats.counter[ROVE_CNT_SEQ_NAK_RX];
+}
+
+/* The second is asked for again, but not yet; the peer's other answers are still to come. */
+static void nak(void)
+{
+	sc.eagain = 1000000;
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 1, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ, 1, 0);
+	sim_run_until(nak_taken, NS_PER_S);
+	window(64);
+	CHECK(q->t.req.retries == 2, "%u retries", q->t.req.retries);
+}
+
+/* What comes between the first and the last of a READ's responses, at the same time. */
+static void response_middles(void)
+{
+	u32 i;
+
+	/* As long as a packet may be, and none of them the last. */
+	for (i = 0; i < 2; i++) {
+		first_response(128);
+		answer_soon(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, i ? MTU : MTU - 4);
+		answer_soon(ROVE_OP_READ_RESP_MIDDLE, PSN + 2, 0, 0, MTU);
+		answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 3, 0, 0, MTU);
+		CHECK(sends == 2 && sent[0].status == ROVE_WC_BAD_RESP_ERR &&
+		      q->t.req.psn_una == PSN + (i ? 3 : 1), "%u completions, PSN %x", sends,
+		      q->t.req.psn_una);
+	}
+	/* The next piece is asked for, although the peer does not end the one before. */
+	first_response(128);
+	q->t.req.psn_next = PSN + 2;
+	q->t.req.cur = q->t.req.done;
+	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
+	CHECK(wired == 4 && wire[2].psn == PSN + 2, "%u packets", wired);
+	/* Not of what is no READ. */
+	start(ROVE_SVC_RC);
+	window(64);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 3 * MTU, SIGNALED);
+	go();
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ACK_PLAIN, 1, 0);
+	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
+	CHECK(sends == 1 && q->t.req.psn_una == PSN + 1, "PSN %x", q->t.req.psn_una);
+	COUNTED(RX_UNEXPECTED, 1);
+	/* Nor after the end. */
+	first_response(1);
+	rove_tqp_error(&q->t);
+	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
+	COUNTED(RX_BAD_STATE, 1);
+	/* Each lets more be under way. */
+	first_response(128);
+	q->t.req.cwnd = 8;
+	q->t.req.ssthresh = 64;
+	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
+	CHECK(q->t.req.cwnd == 9, "%u packets", q->t.req.cwnd);
+	/* Each is a sign of life. */
+	first_response(128);
+	q->t.timeout = 14;
+	sim.now += 1000;
+	answer_soon(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
+	awaited = PSN + 2;
+	sim_run_until(acknowledged, NS_PER_S);
+	CHECK(q->t.req.rto_deadline == sim.now + (8192ULL << 14), "until %llu",
+	      q->t.req.rto_deadline);
+	/* It gives back what retries have used. */
+	first_response(128);
+	nak();
+	sc.eagain = 0;
+	tqp_send(q);
+	CHECK(wired == 4 && wire[2].psn == PSN + 1, "%u packets", wired);
+	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
+	CHECK(q->t.req.retries == 3, "%u retries", q->t.req.retries);
+}
+
+/* What has arrived of an answer is not asked for again, although it was to be. */
+static void response_anyway(void)
+{
+	first_response(128);
+	nak();
+	answer_soon(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
+	answer_soon(ROVE_OP_READ_RESP_MIDDLE, PSN + 2, 0, 0, MTU);
+	awaited = PSN + 3;
+	sim_run_until(acknowledged, NS_PER_S);
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 4 && wire[2].psn == PSN + 3, "%u packets, %x", wired, wire[2].psn);
 }
 
 static bool probed(void)
@@ -881,8 +1000,6 @@ static void gaps(void)
 	COUNTED(SEQ_NAK_TX, 2);
 }
 
-static u32 awaited;
-
 static bool all_in(void)
 {
 	return stats.counter[ROVE_CNT_RDMA_READ_RX] + stats.counter[ROVE_CNT_DUP_REQUEST] ==
@@ -1185,6 +1302,65 @@ static void last_words(void)
 	}
 }
 
+/* What comes between the first and the last of a message. */
+static void middles(void)
+{
+	static const u8 op[][3] = {
+		{ ROVE_OP_SEND_FIRST, ROVE_OP_SEND_MIDDLE, ROVE_OP_SEND_ONLY },
+		{ ROVE_OP_WRITE_FIRST, ROVE_OP_WRITE_MIDDLE, ROVE_OP_WRITE_ONLY },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(op); i++) {
+		/* It begins none. */
+		start(ROVE_SVC_RC);
+		post_recv(4 * MTU);
+		post_recv(4 * MTU);
+		request(op[i][2], EPSN, false, 8, 8);
+		request(op[i][1], EPSN + 1, false, 0, MTU);
+		run();
+		CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_INV_REQ),
+		      "opcode %x: %u packets", op[i][1], wired);
+		/* It is as long as a packet may be. */
+		start(ROVE_SVC_RC);
+		post_recv(4 * MTU);
+		request(op[i][0], EPSN, false, 4 * MTU, MTU);
+		request(op[i][1], EPSN + 1, false, 0, MTU - 4);
+		run();
+		CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_INV_REQ),
+		      "opcode %x: %u packets", op[i][1], wired);
+		/* It may ask for an acknowledgment. */
+		start(ROVE_SVC_RC);
+		post_recv(4 * MTU);
+		request(op[i][0], EPSN, false, 4 * MTU, MTU);
+		request(op[i][1], EPSN + 1, true, 0, MTU);
+		run();
+		CHECK(wired == 1 && wire[0].syndrome == ACK_PLAIN && wire[0].psn == EPSN + 1,
+		      "opcode %x: %u packets", op[i][1], wired);
+		/* Nothing comes after what ends the connection. */
+		start(ROVE_SVC_RC);
+		post_recv(4 * MTU);
+		sc.eagain = 1000000;
+		request(op[i][0], EPSN, false, 4 * MTU, MTU);
+		request(op[i][1], EPSN + 1, false, 0, MTU + 4);
+		request(op[i][1], EPSN + 1, false, 0, MTU);
+		request(op[i][1], EPSN + 2, false, 0, MTU);
+		request(op[i][1], EPSN + 3, false, 0, MTU);
+		sim_run_until(three_dropped, NS_PER_S);
+		sc.eagain = 0;
+		run();
+		COUNTED(RX_BAD_STATE, 3);
+		start(ROVE_SVC_RC);
+		post_recv(4 * MTU);
+		request(op[i][0], EPSN, false, 4 * MTU, MTU);
+		run();
+		rove_tqp_error(&q->t);
+		request(op[i][1], EPSN + 1, false, 0, MTU);
+		run();
+		COUNTED(RX_BAD_STATE, 1);
+	}
+}
+
 /* Payload where there is none: no packet at all. */
 static void malformed(void)
 {
@@ -1342,11 +1518,13 @@ int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
-		syndromes, old_news, timeouts, loss_found, congestion, growth, rnr_probe,
+		syndromes, old_news, timeouts, response_middles, response_anyway,
+		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
-		refusals, last_words, message_numbers, malformed, datagram, page_naks, budgets,
+		refusals, last_words, middles, message_numbers, malformed, datagram,
+		page_naks, budgets,
 	};
 	u32 i;
 

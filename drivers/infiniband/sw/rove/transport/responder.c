@@ -193,10 +193,11 @@ static bool need_rwqe(struct rove_tqp *t)
 	return false;
 }
 
-static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
+/* @flags: enum rove_opcode_flags of the packet. */
+static __always_inline bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt,
+				    u32 flags)
 {
 	struct rove_responder *resp = &t->resp;
-	u32 flags = pkt->op->flags;
 	int ret = 0;
 
 	if (!need_rwqe(t))
@@ -235,10 +236,10 @@ static bool rx_send(struct rove_tqp *t, const struct rove_pkt *pkt)
 	return true;
 }
 
-static bool rx_write(struct rove_tqp *t, const struct rove_pkt *pkt)
+static __always_inline bool rx_write(struct rove_tqp *t, const struct rove_pkt *pkt,
+				     u32 flags)
 {
 	struct rove_responder *resp = &t->resp;
-	u32 flags = pkt->op->flags;
 	bool first = flags & ROVE_OPF_FIRST;
 	u64 va = first ? pkt->va : resp->va;
 	u32 rkey = first ? pkt->rkey : resp->rkey;
@@ -539,9 +540,9 @@ static bool execute(struct rove_tqp *t, const struct rove_pkt *pkt)
 		return false;
 	}
 	if (flags & ROVE_OPF_SEND)
-		return rx_send(t, pkt);
+		return rx_send(t, pkt, flags);
 	if (flags & ROVE_OPF_WRITE)
-		return rx_write(t, pkt);
+		return rx_write(t, pkt, flags);
 	if (flags & ROVE_OPF_READ)
 		return rx_read(t, pkt);
 	if (flags & ROVE_OPF_RETH)
@@ -624,7 +625,30 @@ static bool choose_srq(struct rove_tqp *t, const struct rove_pkt *pkt)
 	return true;
 }
 
-void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
+/* The next packet acknowledges nothing that was refused before it. */
+static void next_psn(struct rove_responder *resp)
+{
+	resp->epsn = psn_add(resp->epsn, 1);
+	resp->nak = 0;
+	resp->nak_sent = false;
+	resp->page_naks = 0;
+}
+
+/*
+ * The next packet of RC's message under way, and neither its first nor its last: what
+ * most of a stream is.
+ */
+static bool is_next_middle(const struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	const struct rove_responder *resp = &t->resp;
+
+	return pkt->psn == resp->epsn && resp->in_msg &&
+	       pkt->opcode == (resp->msg_write ? ROVE_OP_WRITE_MIDDLE : ROVE_OP_SEND_MIDDLE) &&
+	       pkt->payload_len == t->mtu && !pkt->ackreq &&
+	       (t->state == ROVE_TQP_RTS || t->state == ROVE_TQP_RTR) && resp->fatal < 0;
+}
+
+static noinline void rx_any(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
 	u32 flags = pkt->op->flags;
@@ -654,15 +678,21 @@ void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
 	if (!execute(t, pkt))
 		return;
 
-	resp->epsn = psn_add(resp->epsn, 1);
-	resp->nak = 0;
-	resp->nak_sent = false;
-	resp->page_naks = 0;
+	next_psn(resp);
 	take(t, pkt);
 	if (pkt->ackreq && flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE)) {
 		resp->ack_due = true;
 		rove_env_defer_send(t);
 	}
+}
+
+void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
+{
+	if (unlikely(!is_next_middle(t, pkt)))
+		rx_any(t, pkt);
+	else if (t->resp.msg_write ? rx_write(t, pkt, ROVE_OPF_WRITE) :
+				     rx_send(t, pkt, ROVE_OPF_SEND))
+		next_psn(&t->resp);
 }
 
 /* Send some of the oldest reply; what that cost, or an error. */

@@ -168,10 +168,11 @@ void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		rx_other(t, pkt, now);
 		return;
 	}
-	if (pkt->op->flags & ROVE_OPF_REQUEST)
+	if (pkt->op->flags & ROVE_OPF_REQUEST) {
 		rove_resp_rx(t, pkt);
-	else
-		rove_req_rx(t, pkt, now);
+		return;
+	}
+	rove_req_rx(t, pkt, now);
 	rearm(t);
 }
 

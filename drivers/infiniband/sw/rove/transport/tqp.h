@@ -106,6 +106,7 @@ struct rove_swqe {
  * @rtt_since: when it began, 0: none is measured
  * @rtt: the slowest of late, in nanoseconds
  * @rtt_min: the fastest
+ * @progress_at: when something was acknowledged last; 0: what was sent is sent again
  * @rd_outstanding: READs and atomics sent and not answered
  * @retries: left of retry_cnt; refilled by progress
  * @rnr_retries: left of rnr_retry; likewise
@@ -148,6 +149,7 @@ struct rove_requester {
 	u64 rtt;
 	u64 rtt_min;
 	u64 probe_wait;
+	u64 progress_at;
 	u32 rd_outstanding;
 	u8 retries;
 	u8 rnr_retries;
