@@ -17,18 +17,28 @@ pp() {
 	both 60 "$side" "ibv_rc_pingpong -d %d -g $gid -p %p -c $*" "ibv_rc_pingpong -d %d -g $gid -p %p -c $* %s"
 }
 
+# rdma_rxe sends from any CPU, overtakes itself on two of them, and is told to go back;
+# READs that it asks for again may end without their data (with rdma_rxe at both ends,
+# too, where netem reorders).  What tells rove's data from wrong data keeps to one CPU.
+cpus=$(taskset -pc $$) cpus=${cpus##* }
+checked() {
+	taskset -pc 0 $$ > /dev/null
+	rc_data "$@"
+	taskset -pc "$cpus" $$ > /dev/null
+}
+
 declare -A who=([A]=$DRIVER_A [B]=$DRIVER_B)
 mtus="1024 4096"; [[ $1 == core ]] && mtus=1024
 for mtu in $mtus; do
 	for side in A B; do
-		rc_data "MTU $mtu, server ${who[$side]}, IPv4" $side "-g %g4 -m $mtu -t data"
+		checked "MTU $mtu, server ${who[$side]}, IPv4" $side "-g %g4 -m $mtu -t data"
 		t "MTU $mtu, server ${who[$side]}: ibv_rc_pingpong" pp $side %g4 -m $mtu -s 65536 -n 50
 		t "MTU $mtu, server ${who[$side]}: ibv_rc_pingpong -e, IPv6" pp $side %g6 -m $mtu -s 9999 -n 50 -e
 	done
 done
 [[ $1 == core ]] && done_testing
 for side in A B; do
-	rc_data "MTU 1024, server ${who[$side]}, IPv6" $side "-g %g6 -m 1024 -t send,write,read,atomic"
+	checked "MTU 1024, server ${who[$side]}, IPv6" $side "-g %g6 -m 1024 -t send,write,read,atomic"
 	for prog in ib_write_bw ib_read_bw ib_send_bw; do
 		t "server ${who[$side]}: $prog" pt $side $prog -s 65536 -n 50
 	done

@@ -70,6 +70,7 @@ static unsigned int case_no;
 
 static jmp_buf bail;
 static char why[256];
+static const char *checking;	/* whose data check_span() looks at */
 static bool peer_done;		/* its last byte of this case has come */
 
 static void fail(const char *fmt, ...)
@@ -180,7 +181,7 @@ static void check_span(uint32_t off, uint32_t len, uint32_t seed, uint32_t from)
 {
 	for (uint32_t i = 0; i < len; i++)
 		if (buf[off + i] != pat(seed, from + i))
-			fail("byte %u of %u is %02x, should be %02x", i, len,
+			fail("%s: byte %u of %u is %02x, should be %02x", checking, i, len,
 			     buf[off + i], pat(seed, from + i));
 }
 
@@ -948,10 +949,13 @@ static void c_mix(bool req)
 
 		if (theirs.op[i] == 3)
 			adds++;
-		if (theirs.op[i] < 2)
+		if (theirs.op[i] < 2) {
+			checking = theirs.op[i] ? "their WRITE" : "their SEND";
 			check(at, theirs.len[i], their_seed + i);
-		else if (op[i] == 2)
+		} else if (op[i] == 2) {
+			checking = "my READ";
 			check(at, len[i], their_seed + i);
+		}
 	}
 	if (*word(BUF_SIZE - 4096) != adds)
 		fail("%llu adds arrived, should be %llu", (unsigned long long)*word(BUF_SIZE - 4096),
@@ -1216,6 +1220,7 @@ static int run_case(int c, bool req)
 	rnr_retry = cases[c].rnr0 ? 0 : 7;
 	qp_access = cases[c].access ?: IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	snprintf(name, sizeof(name), "%s, requester %s", cases[c].name, req == is_client ? "client" : "server");
+	checking = "data";
 	if (!setjmp(bail)) {
 		open_qp();
 		cases[c].fn(req);
