@@ -944,6 +944,44 @@ static void acks_wanted(void)
 	COUNTED(ACK_TX, 2);
 }
 
+/* A READ or an atomic is answered, not acknowledged: who lost the answer would not ask. */
+static void acks_of_others(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 4);
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	/* More of them than are remembered at last. */
+	for (i = 0; i < 3; i++) {
+		u32 base = EPSN + 1 + 4 * i;
+
+		request(ROVE_OP_READ_REQUEST, base, true, 3 * MTU, 0);
+		request(i == 1 ? ROVE_OP_FETCH_ADD : ROVE_OP_READ_REQUEST, base + 3, true, 0, 0);
+		run();
+		wired = 0;
+		request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+		run();
+		CHECK(wired == 1 && wire[0].opcode == ROVE_OP_ACKNOWLEDGE &&
+		      wire[0].psn == (i < 2 ? EPSN : EPSN + 4) && wire[0].msn == 3 + 2 * i,
+		      "acknowledgment of %u, message %u", wire[0].psn, wire[0].msn);
+	}
+	wired = 0;
+	request(ROVE_OP_WRITE_ONLY, EPSN + 13, true, 8, 8);
+	request(ROVE_OP_READ_REQUEST, EPSN + 14, true, MTU, 0);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 15, true, 8, 8);
+	run();
+	CHECK(wired && wire[wired - 1].opcode == ROVE_OP_ACKNOWLEDGE &&
+	      wire[wired - 1].psn == EPSN + 15, "acknowledgment of %u", wire[wired - 1].psn);
+	request(ROVE_OP_READ_REQUEST, EPSN + 16, true, MTU, 0);
+	run();
+	wired = 0;
+	request(ROVE_OP_WRITE_ONLY, EPSN + 13, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].psn == EPSN + 15, "acknowledgment of %u", wire[0].psn);
+}
+
 /*
  * A message whose memory is on its way has its receive work request, which it keeps: the
  * repetition cannot be for another SRQ.
@@ -1521,7 +1559,7 @@ int byhand_run(void)
 		syndromes, old_news, timeouts, response_middles, response_anyway,
 		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
-		in_between, xrc_sides, xrc_stays, acks_wanted, gaps, uc_gaps,
+		in_between, xrc_sides, xrc_stays, acks_wanted, acks_of_others, gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,
 		page_naks, budgets,

@@ -768,6 +768,28 @@ next:
 	return true;
 }
 
+/*
+ * What an acknowledgment names: the last packet of a SEND or WRITE, not of a READ or an
+ * atomic behind it.  These are acknowledged by their responses; who has lost them would
+ * be told by their PSN that they were sent (9.7.5.1.3), and rdma_rxe takes that for the
+ * end of the READ.
+ */
+static u32 ack_psn(const struct rove_responder *resp)
+{
+	u32 psn = psn_add(resp->epsn, -1);
+	u32 i;
+
+	for (i = 1; i <= resp->res_count; i++) {
+		const struct rove_resource *res =
+			&resp->res[(resp->res_next + resp->max_res - i) % resp->max_res];
+
+		if (psn_diff(psn, psn_add(res->psn, res->npkts - 1)))
+			break;
+		psn = psn_add(res->psn, -1);
+	}
+	return psn;
+}
+
 void rove_resp_run(struct rove_tqp *t)
 {
 	struct rove_responder *resp = &t->resp;
@@ -790,7 +812,7 @@ void rove_resp_run(struct rove_tqp *t)
 		b.psn = resp->nak_psn;
 	} else {
 		b.syndrome = ack_syndrome(t);
-		b.psn = psn_add(resp->epsn, -1);
+		b.psn = ack_psn(resp);
 	}
 	if (rove_env_emit(t, &b) == -EAGAIN)
 		return;
