@@ -38,7 +38,8 @@ for mtu in $mtus; do
 done
 [[ $1 == core ]] && done_testing
 for side in A B; do
-	checked "MTU 1024, server ${who[$side]}, IPv6" $side "-g %g6 -m 1024 -t send,write,read,atomic"
+	checked "MTU 1024, server ${who[$side]}, IPv6" $side \
+		"-g %g6 -m 1024 -t send,write,read,atomic"
 	for prog in ib_write_bw ib_read_bw ib_send_bw; do
 		t "server ${who[$side]}: $prog" pt $side $prog -s 65536 -n 50
 	done
