@@ -225,7 +225,7 @@ void rove_qp_unlock(struct rove_qp *qp)
 		for (i = 0; i < ROVE_EVENT_MAX; i++)
 			if (deferred & BIT(ROVE_QP_EVENT + i))
 				set_bit(i, &qp->events);
-		queue_work(system_wq, &qp->event_work);
+		schedule_work(&qp->event_work);
 	}
 	__acquire(&qp->lock);
 	spin_unlock_bh(&qp->lock);

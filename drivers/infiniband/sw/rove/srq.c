@@ -34,7 +34,7 @@ static void send_events(struct work_struct *work)
 static void event_due(struct rove_srq *srq, enum rove_srq_event event)
 {
 	set_bit(event, &srq->events);
-	queue_work(system_wq, &srq->event_work);
+	schedule_work(&srq->event_work);
 }
 
 /* @n work requests are left; the limit is disarmed when it tells.  SRQ locked. */
