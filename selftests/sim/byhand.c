@@ -603,6 +603,13 @@ static bool probed(void)
 	return stats.counter[ROVE_CNT_PROBE];
 }
 
+static u32 awaited_packets;
+
+static bool asked_again(void)
+{
+	return wired == awaited_packets;
+}
+
 /* A probe is answered by what it says and no more: what was sent behind it is lost. */
 static void loss_found(void)
 {
@@ -624,6 +631,38 @@ static void loss_found(void)
 	      "sent again after %llu ns", wire[4].at - t);
 	CHECK(sends == 3 && sent[1].status == ROVE_WC_RETRY_EXC_ERR, "status %u",
 	      sent[1].status);
+
+	/* All of them came, and an answer is lost: no ACK says so in its PSN. */
+	for (i = 0; i < 2; i++) {
+		start(ROVE_SVC_RC);
+		q->t.timeout = 20;
+		q->t.retry_cnt = 0;
+		q->t.req.retries = 0;
+		post(ROVE_WR_RDMA_WRITE, 2 * MTU, SIGNALED);
+		post(i ? ROVE_WR_ATOMIC_FETCH_AND_ADD : ROVE_WR_RDMA_READ, 8, SIGNALED);
+		tqp_send(q);
+		sim_run_until(probed, NS_PER_S);
+		CHECK(wired == 4 && wire[3].psn == PSN && wire[3].ask, "%u packets", wired);
+		t = sim.now;
+		answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 1, ACK_PLAIN, 2, 0);
+		awaited_packets = 5;
+		sim_run_until(asked_again, NS_PER_S);
+		CHECK(wired == 5 && wire[4].psn == PSN + 2 &&
+		      wire[4].at - t < ROVE_PROBE_NS + 50000, "%u packets, %x", wired,
+		      wire[4].psn);
+	}
+	/* Not asked for, it says nothing of the kind: the answer may still come. */
+	start(ROVE_SVC_RC);
+	q->t.timeout = 14;
+	post(ROVE_WR_RDMA_WRITE, 2 * MTU, SIGNALED);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	tqp_send(q);
+	t = sim.now;
+	awaited_packets = 4;
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 1, ACK_PLAIN, 1, 0);
+	sim_run_until(asked_again, NS_PER_S);
+	CHECK(wired == 4 && wire[3].psn == PSN + 2 && wire[3].at - t > 10 * ROVE_PROBE_NS,
+	      "%u packets, the last after %llu ns", wired, wire[3].at - t);
 }
 
 /* How much may be under way: little after a loss, fast up to half of it, then slowly more. */
@@ -980,6 +1019,18 @@ static void acks_of_others(void)
 	request(ROVE_OP_WRITE_ONLY, EPSN + 13, true, 8, 8);
 	run();
 	CHECK(wired == 1 && wire[0].psn == EPSN + 15, "acknowledgment of %u", wire[0].psn);
+
+	/* The READ's PSN comes round again, for a WRITE. */
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 4);
+	request(ROVE_OP_READ_REQUEST, EPSN, true, MTU, 0);
+	run();
+	wired = 0;
+	q->t.resp.epsn = EPSN - 1;
+	request(ROVE_OP_WRITE_ONLY, EPSN - 1, false, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].psn == EPSN, "acknowledgment of %u", wire[0].psn);
 }
 
 /*

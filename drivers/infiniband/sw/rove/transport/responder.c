@@ -304,6 +304,7 @@ static void remember(struct rove_responder *resp, const struct rove_resource *re
 	resp->res[resp->res_next] = *res;
 	resp->res_next = (resp->res_next + 1) % resp->max_res;
 	resp->res_count = min(resp->res_count + 1, resp->max_res);
+	resp->res_last = min(resp->res_last + 1, resp->max_res);
 }
 
 /*
@@ -566,6 +567,8 @@ static void take(struct rove_tqp *t, const struct rove_pkt *pkt)
 
 	resp->in_msg = !(flags & ROVE_OPF_LAST);
 	resp->msg_write = flags & ROVE_OPF_WRITE;
+	if (flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE))
+		resp->res_last = 0;
 	if (flags & ROVE_OPF_LAST)
 		resp->msn = psn_add(resp->msn, 1);
 }
@@ -776,18 +779,11 @@ next:
  */
 static u32 ack_psn(const struct rove_responder *resp)
 {
-	u32 psn = psn_add(resp->epsn, -1);
-	u32 i;
+	u32 oldest = resp->res_next + resp->max_res - resp->res_last;
 
-	for (i = 1; i <= resp->res_count; i++) {
-		const struct rove_resource *res =
-			&resp->res[(resp->res_next + resp->max_res - i) % resp->max_res];
-
-		if (psn_diff(psn, psn_add(res->psn, res->npkts - 1)))
-			break;
-		psn = psn_add(res->psn, -1);
-	}
-	return psn;
+	/* By count: PSNs come round again. */
+	return psn_add(resp->res_last ? resp->res[oldest % resp->max_res].psn : resp->epsn,
+		       -1);
 }
 
 void rove_resp_run(struct rove_tqp *t)

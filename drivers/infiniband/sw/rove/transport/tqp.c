@@ -39,6 +39,7 @@ void rove_tqp_max_res(struct rove_tqp *t, u32 n)
 	t->resp.max_res = n;
 	t->resp.res_next = 0;
 	t->resp.res_count = 0;
+	t->resp.res_last = 0;
 	t->resp.reply_head = 0;
 	t->resp.reply_count = 0;
 }

@@ -242,6 +242,7 @@ struct rove_reply {
  * @res: last READs and atomics, @max_res of them; res_next is overwritten next
  * @res_next: see @res
  * @res_count: entries of @res in use
+ * @res_last: so many of them have come since the last SEND or WRITE
  * @max_res: max_dest_rd_atomic
  * @replies: FIFO of responses to send, capacity @max_res
  * @reply_head: oldest
@@ -271,6 +272,7 @@ struct rove_responder {
 	struct rove_resource *res;
 	u32 res_next;
 	u32 res_count;
+	u32 res_last;
 	u32 max_res;
 	struct rove_reply *replies;
 	u32 reply_head;
