@@ -603,11 +603,9 @@ static bool probed(void)
 	return stats.counter[ROVE_CNT_PROBE];
 }
 
-static u32 awaited_packets;
-
 static bool asked_again(void)
 {
-	return wired == awaited_packets;
+	return wired == awaited;
 }
 
 /* A probe is answered by what it says and no more: what was sent behind it is lost. */
@@ -645,7 +643,7 @@ static void loss_found(void)
 		CHECK(wired == 4 && wire[3].psn == PSN && wire[3].ask, "%u packets", wired);
 		t = sim.now;
 		answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 1, ACK_PLAIN, 2, 0);
-		awaited_packets = 5;
+		awaited = 5;
 		sim_run_until(asked_again, NS_PER_S);
 		CHECK(wired == 5 && wire[4].psn == PSN + 2 &&
 		      wire[4].at - t < ROVE_PROBE_NS + 50000, "%u packets, %x", wired,
@@ -658,7 +656,7 @@ static void loss_found(void)
 	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
 	tqp_send(q);
 	t = sim.now;
-	awaited_packets = 4;
+	awaited = 4;
 	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 1, ACK_PLAIN, 1, 0);
 	sim_run_until(asked_again, NS_PER_S);
 	CHECK(wired == 4 && wire[3].psn == PSN + 2 && wire[3].at - t > 10 * ROVE_PROBE_NS,

@@ -810,19 +810,22 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 	u8 value = pkt->syndrome & ROVE_AETH_VALUE;
 	bool is_ack = (pkt->syndrome & ROVE_AETH_KIND) == ROVE_AETH_ACK;
 	bool probed = req->probing && psn_diff(pkt->psn, req->probe_psn) >= 0;
-	/* It has the packet that asked, and nothing of what was sent before that? */
-	bool lost = probed && pkt->psn == req->probe_psn;
 
 	/* An ACK covers its own PSN, a NAK all before it. */
 	acknowledge(t, is_ack ? psn_add(pkt->psn, 1) : pkt->psn, now);
 	if (is_ack) {
-		/* A READ or an atomic, whose answer would have come before? */
-		lost = lost || (probed && is_read_or_atomic(rove_swqe(req, req->done)));
 		rx_credits(req, pkt);
 		if (psn_diff(pkt->psn, req->psn_una) >= 0) {
 			implied_nak(t, now);
-		} else if (lost && req->psn_una != req->psn_next) {
-			/* Or it answers what came by first: see what follows. */
+		} else if (probed && req->psn_una != req->psn_next &&
+			   (pkt->psn == req->probe_psn ||
+			    is_read_or_atomic(rove_swqe(req, req->done)))) {
+			/*
+			 * It has the packet that asked, and nothing of what was sent
+			 * before that; or the answer to a READ or an atomic would have
+			 * come before.  Or it answers what came by first: see what
+			 * follows.
+			 */
 			req->lost = true;
 			probe_at(req, now + ROVE_PROBE_NS);
 		}

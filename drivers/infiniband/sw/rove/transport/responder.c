@@ -773,9 +773,8 @@ next:
 
 /*
  * What an acknowledgment names: the last packet of a SEND or WRITE, not of a READ or an
- * atomic behind it.  These are acknowledged by their responses; who has lost them would
- * be told by their PSN that they were sent (9.7.5.1.3), and rdma_rxe takes that for the
- * end of the READ.
+ * atomic behind it.  These are acknowledged by their responses: to who has lost one, an
+ * ACK of its PSN is an implied NAK at best, and rdma_rxe takes it for the end of the READ.
  */
 static u32 ack_psn(const struct rove_responder *resp)
 {

@@ -242,7 +242,7 @@ struct rove_reply {
  * @res: last READs and atomics, @max_res of them; res_next is overwritten next
  * @res_next: see @res
  * @res_count: entries of @res in use
- * @res_last: so many of them have come since the last SEND or WRITE
+ * @res_last: how many of @res have come since the last SEND or WRITE
  * @max_res: max_dest_rd_atomic
  * @replies: FIFO of responses to send, capacity @max_res
  * @reply_head: oldest
