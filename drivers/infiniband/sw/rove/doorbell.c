@@ -13,7 +13,8 @@
  *    acknowledgment looks at the ring, as often as the peer can take more.  The
  *    window opens when posts come in a row without the program having waited
  *    for anything in between, each too small to be worth the call, and
- *    closes when the program has changed to one post at a time.
+ *    closes when the program has changed to one post at a time, or posts nothing
+ *    more while the peer is long in answering.
  *
  * A timer looks as well, often if that is what finds the posts (a peer far away) and
  * seldom if the acknowledgments find them: an interrupt costs more than the
@@ -43,6 +44,8 @@
 #define WINDOW_MAX_NS	(1 * NSEC_PER_MSEC)
 /* Ticks that found just one post: the program posts one at a time. */
 #define WINDOW_SINGLES	2
+/* Ticks before which nothing had been posted: the peer may be long in answering. */
+#define WINDOW_VAIN	32
 /* Posts in a row that open it. */
 #define WINDOW_POSTS	3
 /* Work requests posted together that are worth a wake-up call. */
@@ -70,6 +73,7 @@ static void open_window(struct rove_qp *qp)
 	db->sync = false;
 	db->in_row = 0;
 	db->singles = 0;
+	db->vain = 0;
 	db->interval = LOOK_NS;
 }
 
@@ -193,6 +197,8 @@ static void adapt(struct rove_qp *qp, u32 found)
 	struct rove_doorbell *db = &qp->db;
 
 	db->singles = found == 1 ? db->singles + 1 : 0;
+	db->vain = qp->t.req.fetched == db->fetched ? db->vain + 1 : 0;
+	db->fetched = qp->t.req.fetched;
 	if (found > qp->sq.depth / 2)
 		db->interval = max(db->interval / 2, (u32)LOOK_MIN_NS);
 	else if (found < max(qp->sq.depth / 8, 1U))
@@ -200,6 +206,8 @@ static void adapt(struct rove_qp *qp, u32 found)
 	/* Open it costs nothing where the next post makes a call anyway. */
 	if (db->sync && (db->singles >= WINDOW_SINGLES ||
 			 (!found && db->interval == WINDOW_MAX_NS)))
+		db->open = false;
+	if (db->vain >= WINDOW_VAIN)
 		db->open = false;
 }
 

@@ -51,6 +51,8 @@ enum rove_qp_deferred {
  * @sync: acknowledgments come too soon to find posts: the timer must
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
  * @singles: ticks of the timer in a row that found one post
+ * @vain: ticks in a row before which nothing had been posted, whoever might have found it
+ * @fetched: posts that had been found at the last tick
  * @interval: nanoseconds between ticks
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
@@ -61,6 +63,8 @@ struct rove_doorbell {
 	bool sync;
 	u8 in_row;
 	u8 singles;
+	u8 vain;
+	u32 fetched;
 	u32 interval;
 	u32 msn;
 	u32 cq_prod;
