@@ -9,6 +9,8 @@
  *                  completion or event
  *       scribble   SECONDS of random words all over the rings from another thread
  *       mmap       mappings that must be refused, and ones that outlive their queue
+ *       idle       queues that are left alone after that: the kernel must not look
+ *                  at them for ever
  *       hold       rings mapped while link and module go away (a line on stdin
  *                  says that they are gone)
  *       traffic    no hostility: checked traffic till stdin ends, for others to
@@ -37,6 +39,7 @@
 #define ANY		(-2)		/* whatever it is */
 
 static int wait_ms = 30000;
+static int timeout = 14;		/* of the QPs: 4 us * 2^timeout a try */
 static uint64_t rnd_state;
 static uint64_t rnd(void)
 {
@@ -88,17 +91,17 @@ static void end_open(struct end *e)
 	must(!ibv_query_gid(e->ctx, 1, e->gid_index, &e->gid), "query_gid");
 }
 
-static void qp_open(struct end *e)
+static void qp_open_as(struct end *e, enum ibv_qp_type type, int depth)
 {
 	struct ibv_qp_init_attr init = {
 		.cap = {
-			.max_send_wr = DEPTH,
+			.max_send_wr = depth,
 			.max_recv_wr = DEPTH,
 			.max_send_sge = SGES,
 			.max_recv_sge = SGES,
 			.max_inline_data = INLINE,
 		},
-		.qp_type = IBV_QPT_RC,
+		.qp_type = type,
 	};
 
 	e->cq = ibv_create_cq(e->ctx, DEPTH * 4, NULL, NULL, 0);
@@ -108,6 +111,11 @@ static void qp_open(struct end *e)
 	e->qp = ibv_create_qp(e->pd, &init);
 	must(e->qp, "create_qp");
 	e->rq = to_rove_qp(e->qp);
+}
+
+static void qp_open(struct end *e)
+{
+	qp_open_as(e, IBV_QPT_RC, DEPTH);
 }
 
 static void events_clear(struct end *e)
@@ -159,7 +167,7 @@ static void to_rts(struct end *e, struct end *peer)
 	     "to RTR");
 	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTS,
-		.timeout = 14,
+		.timeout = timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 6,
 		.max_rd_atomic = 4,
@@ -1151,6 +1159,115 @@ static void run_mmap(int seconds)
 	victim_check("mapping");
 }
 
+/* --- left alone -------------------------------------------------------------------------- */
+
+/*
+ * The look-again timers' ticks, of all QPs of a link, end when the program does nothing.
+ * Nobody else uses the links in this mode.
+ */
+static bool nobody_looks(void)
+{
+	uint64_t end = now_ms() + wait_ms, ticks = hw_counter(A.name, "sq_ring_polls"), before;
+
+	do {
+		before = ticks;
+		usleep(200000);
+		ticks = hw_counter(A.name, "sq_ring_polls");
+	} while (ticks != before && now_ms() < end);
+	if (ticks != before)
+		note("%d ticks of the timer since the last look\n", (int)(ticks - before));
+	return ticks == before;
+}
+
+static void small_queues(void)
+{
+	bool good = true;
+	int depth, i, j;
+
+	for (depth = 1; depth <= 9; depth++) {
+		qp_open_as(&A, IBV_QPT_RC, depth);
+		qp_open(&B);
+		to_rts(&A, &B);
+		to_rts(&B, &A);
+		/* in a row, without waiting: the kernel expects more of the kind */
+		for (i = 0; i < 50 && good; i++) {
+			for (j = 0; j < depth; j++) {
+				put_send(&A, j);
+				publish(&A);
+			}
+			for (j = 0; j < depth && good; j++)
+				good = expect_wc(&A, j, IBV_WC_SUCCESS, NONE);
+		}
+		good = good && nobody_looks();
+		if (!good)
+			note("with a send queue of %d\n", depth);
+		pair_close();
+	}
+	outcome(good, "idle: send queues of 1 to 9 requests");
+}
+
+/* More requests than the queue may have under way, and none of them is answered. */
+static void beyond_depth(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	int i;
+
+	qp_open_as(&A, IBV_QPT_RC, 8);
+	qp_open(&B);
+	timeout = 23;
+	to_rts(&A, &B);
+	to_rts(&B, &A);
+	timeout = 14;
+	must(!ibv_modify_qp(B.qp, &attr, IBV_QP_STATE), "to ERR");
+	/* the kernel has copied the first eight, so the ring has room */
+	for (i = 0; i < 16; i++) {
+		put_send(&A, i);
+		publish(&A);
+	}
+	outcome(nobody_looks() && state_is(&A, IBV_QPS_RTS),
+		"idle: requests beyond the queue's depth, and no answer");
+	pair_close();
+}
+
+/* A UD QP takes a bad request for the end of its send queue only. */
+static void index_in_sqe(void)
+{
+	struct ibv_sge sge = { (uintptr_t)A.buf, 64, 0xdead };
+	struct ibv_ah_attr to = {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = B.gid, .sgid_index = A.gid_index, .hop_limit = 64 },
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = { .remote_qpn = 1234, .remote_qkey = 1 },
+	}, *bad;
+	bool good;
+
+	qp_open_as(&A, IBV_QPT_UD, DEPTH);
+	ud_to_rts(A.qp, 1);
+	wr.wr.ud.ah = ibv_create_ah(A.pd, &to);
+	must(wr.wr.ud.ah, "create_ah");
+	must(!ibv_post_send(A.qp, &wr, &bad), "post_send");
+	good = expect_wc(&A, 1, IBV_WC_LOC_PROT_ERR, NONE) && state_is(&A, IBV_QPS_SQE);
+	A.rq->sq.prod += 1000;
+	publish(&A);
+	good = good && expect_event(&A, IBV_EVENT_QP_FATAL) && state_is(&A, IBV_QPS_ERR);
+	outcome(nobody_looks() && good, "idle: an impossible index in SQE");
+	ibv_destroy_ah(wr.wr.ud.ah);
+	qp_close(&A);
+}
+
+static void run_idle(void)
+{
+	uint64_t ticks = hw_counter(A.name, "sq_ring_polls");
+
+	small_queues();
+	outcome(hw_counter(A.name, "sq_ring_polls") != ticks, "idle: it did look before");
+	beyond_depth();
+	index_in_sqe();
+}
+
 /* --- link and module go away --------------------------------------------------------------- */
 
 static void run_hold(void)
@@ -1353,7 +1470,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	note("%s, user %d, seed %#llx\n", mode, (int)getuid(),
 	     (unsigned long long)rnd_state);
-	if (strcmp(mode, "hold") && strcmp(mode, "traffic"))
+	if (strcmp(mode, "hold") && strcmp(mode, "traffic") && strcmp(mode, "idle"))
 		victim_start();
 	end_open(&A);
 	end_open(&B);
@@ -1363,6 +1480,8 @@ int main(int argc, char **argv)
 		run_scribble(seconds);
 	else if (!strcmp(mode, "mmap"))
 		run_mmap(seconds);
+	else if (!strcmp(mode, "idle"))
+		run_idle();
 	else if (!strcmp(mode, "traffic"))
 		run_traffic(argc > 6 ? argv[6] : "/dev/null");
 	else

@@ -34,7 +34,7 @@ counter() { rdma statistic show link "$1" 2>/dev/null | grep -o "$2 [0-9]*" | cu
 no_res() { ! rdma res show qp | grep -q hostile && ! rdma res show mr | grep -q hostile && ! rdma res show cq | grep -q hostile; }
 
 t "devices for everybody" setup_nobody
-for mode in cases mmap scribble; do
+for mode in cases idle mmap scribble; do
 	hostile 250 $mode "$seed" "$seconds" > "$tmp/hostile" 2>&1
 	relay $mode $?
 	t "$mode: nothing is left" wait_for 20 no_res

@@ -50,19 +50,7 @@ static bool zero(const char *p, size_t len)
 
 static uint64_t counter(struct end *e, const char *name)
 {
-	unsigned long long v = 0;
-	char path[200];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
-		 ibv_get_device_name(e->ctx->device), name);
-	/* the kernel looks at the device only now and then */
-	usleep(20000);
-	f = fopen(path, "r");
-	if (!f || fscanf(f, "%llu", &v) != 1)
-		die(path);
-	fclose(f);
-	return v;
+	return hw_counter(ibv_get_device_name(e->ctx->device), name);
 }
 
 /* A line of a file of the kernel's, in KiB. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -92,6 +93,23 @@ static inline struct ibv_context *open_device(const char *name)
 		die(name);
 	ibv_free_device_list(list);
 	return ctx;
+}
+
+/* One of the port's counters, as "rdma statistic" shows it. */
+static inline uint64_t hw_counter(const char *dev, const char *name)
+{
+	unsigned long long v = 0;
+	char path[200];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s", dev, name);
+	/* the kernel looks at the device only now and then */
+	usleep(20000);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%llu", &v) != 1)
+		die(path);
+	fclose(f);
+	return v;
 }
 
 /* A UD QP that has just been made, ready to send and to receive. */

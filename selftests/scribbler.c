@@ -530,21 +530,7 @@ static void progress(const char *what)
 /* How many queues of both links the kernel has ended for what stood in their rings. */
 static uint64_t queues_ended(void)
 {
-	unsigned long long n, sum = 0;
-	char path[256];
-	FILE *f;
-	int i;
-
-	for (i = 1; i <= 3; i += 2) {
-		snprintf(path, sizeof(path),
-			 "/sys/class/infiniband/%s/ports/1/hw_counters/bad_ring_index", args[i]);
-		f = fopen(path, "r");
-		if (!f || fscanf(f, "%llu", &n) != 1)
-			die(path);
-		fclose(f);
-		sum += n;
-	}
-	return sum;
+	return hw_counter(args[1], "bad_ring_index") + hw_counter(args[3], "bad_ring_index");
 }
 
 int main(int argc, char **argv)
