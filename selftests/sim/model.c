@@ -344,7 +344,9 @@ static void recv_error(struct sim_qp *qp, const struct rove_cqe *cqe,
 		    (wr->op == ROVE_WR_SEND_WITH_INV && from->key_pulled))
 			set |= 1 << ROVE_WC_REM_INV_REQ_ERR |
 			       1 << ROVE_WC_LOC_ACCESS_ERR;
-		if (wr->op == ROVE_WR_RDMA_WRITE_WITH_IMM && from->key_pulled)
+		/* It had passed once, and was put off for want of a page. */
+		if (wr->op == ROVE_WR_RDMA_WRITE_WITH_IMM &&
+		    (from->key_pulled || !qp->t.access))
 			set |= 1 << ROVE_WC_LOC_ACCESS_ERR;
 	}
 	if (!(set >> cqe->status & 1))
