@@ -16,6 +16,7 @@
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -1009,6 +1010,48 @@ static bool destroy_unpolled(void)
 	       ib_process_cq_direct(b->cq, -1) == 8;
 }
 
+static DECLARE_COMPLETION(polling);
+
+/* So slowly that there are some left while the QP is being destroyed on another CPU. */
+static int poll_slowly(void *arg)
+{
+	struct end *e = arg;
+	struct ib_wc wc;
+	int lost = 0;
+
+	complete(&polling);
+	while (!kthread_should_stop()) {
+		if (ib_poll_cq(e->cq, 1, &wc) > 0)
+			lost += !wc.qp;
+		usleep_range(20, 40);
+	}
+	return lost;
+}
+
+/* Who polls meanwhile gets completions that lead to the QP, or none. */
+static bool destroy_polled(void)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct task_struct *poller;
+	int i, lost;
+
+	for (i = 0; i < DEPTH; i++)
+		if (post_recv(a, &a->recv[i], a->dst, 1000, 1))
+			return false;
+	if (ib_modify_qp(a->qp, &attr, IB_QP_STATE))
+		return false;
+	poller = kthread_run(poll_slowly, a, "rove_ktest");
+	if (IS_ERR(poller))
+		return false;
+	wait_for_completion(&polling);
+	ib_destroy_qp(a->qp);
+	a->qp = NULL;
+	lost = kthread_stop(poller);
+	if (lost)
+		pr_info("# %d completions without a QP\n", lost);
+	return !lost;
+}
+
 /* --- fast registration ---------------------------------------------------------- */
 
 #define FR_PAGES	16
@@ -1629,6 +1672,9 @@ static void srqs(struct ib_device *da, struct ib_device *db, bool ipv6)
 
 static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 {
+	bool good;
+	int i;
+
 	if (!pair_open(da, db, ipv6)) {
 		point(false, "set-up");
 		return;
@@ -1678,6 +1724,12 @@ static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 		}
 		point(destroy_unpolled(), "destroyed with completions not taken");
 		pair_close();
+
+		for (i = 0, good = true; i < 10 && good; i++) {
+			good = pair_open(da, db, ipv6) && destroy_polled();
+			pair_close();
+		}
+		point(good, "destroyed while its completions are taken");
 	}
 
 	srqs(da, db, ipv6);
