@@ -236,11 +236,9 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 /* On-demand paging keeps page frames, with access flags, only since 6.16. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
 #define ROVE_ODP_READ			0
-#define ROVE_ODP_WRITE			HMM_PFN_WRITE
 #define rove_odp_pfn(umem_odp, i)	((umem_odp)->map.pfn_list[i])
 #else
 #define ROVE_ODP_READ			ODP_READ_ALLOWED_BIT
-#define ROVE_ODP_WRITE			(ODP_READ_ALLOWED_BIT | ODP_WRITE_ALLOWED_BIT)
 #define rove_odp_pfn(umem_odp, i)	((umem_odp)->pfn_list[i])
 #endif
 

@@ -61,6 +61,8 @@
 
 /* Most that is brought for one miss. */
 #define FAULT_MAX	1048576U
+/* Jiffies for pages that are taken away again before they can be used. */
+#define BRING_MAX	HZ
 
 #define PAGE_WRITABLE	1UL	/* in an entry of struct chunk.page */
 
@@ -261,8 +263,8 @@ void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
 }
 
 /*
- * What has been written to pages that go is not to be lost: ib_core does not always know
- * that they were writable.  With the umem's mutex; before the entries go, as it may sleep.
+ * What has been written to pages that go is not to be lost: ib_core is never told that they
+ * are written to.  With the umem's mutex; before the entries go, as it may sleep.
  */
 static void mark_dirty(const struct chunk *c, unsigned long start, unsigned long end)
 {
@@ -479,30 +481,43 @@ static void put_chunk(struct chunk *c)
 	mutex_unlock(&o->lock);
 }
 
-/*
- * Have the pages of a range, which is within one chunk; their number, or an error.
- * They are touched as the program would, but for IF_PRESENT.
- */
-static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
-		 enum want want)
+/* Touch pages as the program would: where that gets SIGBUS or SIGSEGV there is an error. */
+static int touch(struct mm_struct *mm, u64 uva, u64 end, bool write)
 {
-	struct chunk *c = get_chunk(odp, uva, len, want);
-	unsigned long first, i, n, pfn, *p;
-	int ret, got = 0;
+	unsigned int flags = FAULT_FLAG_REMOTE | (write ? FAULT_FLAG_WRITE : 0);
+	bool unlocked;
+	int err = 0;
 
-	if (IS_ERR(c))
-		return PTR_ERR(c);
-	ret = ib_umem_odp_map_dma_and_lock(c->umem, uva, len,
-					   write ? ROVE_ODP_WRITE : ROVE_ODP_READ,
-					   want != IF_PRESENT);
-	if (ret < 0) {
-		put_chunk(c);
-		return ret;
-	}
-	first = (uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT;
-	n = ((uva + len - 1) >> PAGE_SHIFT) - (uva >> PAGE_SHIFT) + 1;
+	if (!mmget_not_zero(mm))
+		return -EFAULT;
+	mmap_read_lock(mm);
+	for (; uva < end && !err; uva += PAGE_SIZE)
+		err = fixup_user_fault(mm, uva, flags, &unlocked);
+	mmap_read_unlock(mm);
+	mmput(mm);
+	return err;
+}
+
+/* The first of pages @i to @end that cannot be used yet, or @end.  umem_mutex held. */
+static unsigned long first_missing(struct chunk *c, unsigned long i, unsigned long end,
+				   bool write)
+{
+	unsigned long want = HMM_PFN_VALID | (write ? HMM_PFN_WRITE : 0);
+
+	while (i < end && (rove_odp_pfn(c->umem, i) & want) == want)
+		i++;
+	return i;
+}
+
+/* The data path may use what is there; how much of it is new.  umem_mutex held. */
+static int show(struct chunk *c, unsigned long i, unsigned long end, bool write)
+{
+	struct rove_odp *odp = c->odp;
+	unsigned long pfn, *p;
+	int got = 0;
+
 	write_lock_bh(&odp->lock);
-	for (i = first; i < first + n; i++) {
+	for (; i < end; i++) {
 		pfn = rove_odp_pfn(c->umem, i);
 		p = &c->page[i];
 		if (!(pfn & HMM_PFN_VALID))
@@ -514,9 +529,50 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
 		     (write && pfn & HMM_PFN_WRITE ? PAGE_WRITABLE : 0);
 	}
 	write_unlock_bh(&odp->lock);
-	mutex_unlock(&c->umem->umem_mutex);
-	put_chunk(c);
 	return got;
+}
+
+/*
+ * Have the pages of a range, which is within one chunk; their number, or an error.
+ * They are touched as the program would, but for IF_PRESENT.
+ *
+ * ib_umem_odp_map_dma_and_lock() is asked for what is there only.  To let it fault
+ * would hold the mmap lock while a file system makes up its mind (6.1, 6.12), or go
+ * round for ever where that cannot read a page (7.3, which takes each try for progress).
+ */
+static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
+		 enum want want)
+{
+	unsigned long first = (uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT, end, i;
+	struct chunk *c = get_chunk(odp, uva, len, want);
+	unsigned long deadline = jiffies + BRING_MAX;
+	int ret;
+
+	if (IS_ERR(c))
+		return PTR_ERR(c);
+	end = first + ((uva + len - 1) >> PAGE_SHIFT) - (uva >> PAGE_SHIFT) + 1;
+	for (;;) {
+		ret = ib_umem_odp_map_dma_and_lock(c->umem, uva, len,
+						   ROVE_ODP_READ, false);
+		if (ret < 0)
+			break;
+		i = want == IF_PRESENT ? end : first_missing(c, first, end, write);
+		if (i == end)
+			ret = show(c, first, end, write);
+		else if (rove_odp_pfn(c->umem, i) & HMM_PFN_ERROR)
+			ret = -EFAULT;	/* a hole, or no memory */
+		else if (time_after(jiffies, deadline))
+			ret = -EBUSY;	/* taken away as fast as it is brought */
+		mutex_unlock(&c->umem->umem_mutex);
+		if (i == end || ret < 0)
+			break;
+		ret = touch(odp->owner->mm, ib_umem_start(c->umem) + i * PAGE_SIZE,
+			    ib_umem_start(c->umem) + end * PAGE_SIZE, write);
+		if (ret)
+			break;
+	}
+	put_chunk(c);
+	return ret;
 }
 
 /*
