@@ -833,10 +833,11 @@ static void post_in_softirq(struct tasklet_struct *t)
 	post_some();
 }
 
+static DEFINE_SPINLOCK(irqs_off);
+
 static bool context(int which)
 {
 	int i, sends = a->sends, recvs = b->recvs;
-	DEFINE_SPINLOCK(lock);
 	unsigned long flags;
 	struct tasklet_struct tasklet;
 	struct irq_work irq;
@@ -846,9 +847,9 @@ static bool context(int which)
 	posted = 0;
 	switch (which) {
 	case 0:
-		spin_lock_irqsave(&lock, flags);
+		spin_lock_irqsave(&irqs_off, flags);
 		post_some();
-		spin_unlock_irqrestore(&lock, flags);
+		spin_unlock_irqrestore(&irqs_off, flags);
 		break;
 	case 1:
 		tasklet_setup(&tasklet, post_in_softirq);
