@@ -233,13 +233,4 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE, which 6.1 does not know but hands on. */
 #define ROVE_DEVICE_ATOMIC_WRITE	BIT_ULL(40)
 
-/* On-demand paging keeps page frames, with access flags, only since 6.16. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
-#define ROVE_ODP_READ			0
-#define rove_odp_pfn(umem_odp, i)	((umem_odp)->map.pfn_list[i])
-#else
-#define ROVE_ODP_READ			ODP_READ_ALLOWED_BIT
-#define rove_odp_pfn(umem_odp, i)	((umem_odp)->pfn_list[i])
-#endif
-
 #endif /* ROVE_COMPAT_H */

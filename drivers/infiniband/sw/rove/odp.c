@@ -13,21 +13,23 @@
  *
  * Who may take what: who makes a chunk or does away with one holds the owner's lock,
  * in which memory is allocated and the notifier waited for; the notifier never takes it.
- * The notifier and who brings pages hold the chunk's umem_mutex, which the notifier
+ * The notifier and who brings pages hold the chunk's lock, which the notifier
  * may take while memory is reclaimed; inside it rove_odp.lock for writing.  The data
  * path holds a QP's lock and rove_odp.lock for reading.
  */
 #include <linux/capability.h>
 #include <linux/hashtable.h>
 #include <linux/hmm.h>
+#include <linux/magic.h>
 #include <linux/memcontrol.h>
+#include <linux/mmu_notifier.h>
+#include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/semaphore.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <net/netlink.h>
-#include <rdma/ib_umem_odp.h>
 #include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
 #include <rdma/uverbs_ioctl.h>
@@ -43,10 +45,7 @@
 #define CHUNK_PAGES	(CHUNK_SIZE >> PAGE_SHIFT)
 
 /* Of kernel memory, that one takes. */
-#define CHUNK_COST	DIV_ROUND_UP(sizeof(struct chunk) +			\
-				     sizeof(struct ib_umem_odp) +		\
-				     CHUNK_PAGES * (sizeof(unsigned long) +	\
-						    sizeof(dma_addr_t)), PAGE_SIZE)
+#define CHUNK_COST	DIV_ROUND_UP(sizeof(struct chunk), PAGE_SIZE)
 
 /*
  * A process has so many whatever it may lock: all that one work request can need at
@@ -61,8 +60,9 @@
 
 /* Most that is brought for one miss. */
 #define FAULT_MAX	1048576U
-/* Jiffies for pages that are taken away again before they can be used. */
+/* Jiffies for pages that are taken away again before they can be used; at least twice. */
 #define BRING_MAX	HZ
+#define BRING_ROUNDS	8
 
 #define PAGE_WRITABLE	1UL	/* in an entry of struct chunk.page */
 
@@ -96,20 +96,24 @@ struct rove_odp_owner {
 /**
  * struct chunk - a piece of a process
  * @odp: whose
- * @umem: its notifier, and what knows how to find its pages
+ * @start: where it is in the process
+ * @notifier: tells when pages go
  * @recent: in the owner's list
  * @users: who brings pages of it; it cannot go.  The owner's lock
  * @charged: @CHUNK_COST pages to the owner
- * @pages: entries of @page that are not 0; guarded by @umem's mutex
- * @page: kernel address and PAGE_WRITABLE of each, or 0; changed with @umem's mutex
- *	and rove_odp.lock held
+ * @lock: guards what follows
+ * @pages: entries of @page that are not 0
+ * @page: kernel address and PAGE_WRITABLE of each, or 0; changed with rove_odp.lock
+ *	held, too
  */
 struct chunk {
 	struct rove_odp *odp;
-	struct ib_umem_odp *umem;
+	u64 start;
+	struct mmu_interval_notifier notifier;
 	struct list_head recent;
 	u32 users;
 	bool charged;
+	struct mutex lock;	/* see above */
 	u32 pages;
 	unsigned long page[CHUNK_PAGES];
 };
@@ -263,8 +267,8 @@ void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
 }
 
 /*
- * What has been written to pages that go is not to be lost: ib_core is never told that they
- * are written to.  With the umem's mutex; before the entries go, as it may sleep.
+ * What has been written to pages that go is not to be lost: it was by the kernel's own
+ * mapping.  The chunk is locked; before the entries go, as it may sleep.
  */
 static void mark_dirty(const struct chunk *c, unsigned long start, unsigned long end)
 {
@@ -283,34 +287,28 @@ static bool invalidate(struct mmu_interval_notifier *mni,
 		       const struct mmu_notifier_range *range,
 		       unsigned long seq)
 {
-	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp, notifier);
+	struct chunk *c = container_of(mni, struct chunk, notifier);
 	unsigned long start, end, i, n = 0;
-	struct chunk *c;
 
 	if (!mmu_notifier_range_blockable(range))
 		return false;
-	mutex_lock(&umem->umem_mutex);
+	mutex_lock(&c->lock);
 	mmu_interval_set_seq(mni, seq);
-	/* NULL: just being made, it has none */
-	c = umem->private;
-	start = max_t(unsigned long, ib_umem_start(umem), range->start);
-	end = min_t(unsigned long, ib_umem_end(umem), range->end);
-	if (c && start < end) {
-		mark_dirty(c, start, end);
-		write_lock_bh(&c->odp->lock);
-		for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
-			unsigned long *p = &c->page[(i & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+	start = max_t(unsigned long, c->start, range->start);
+	end = min_t(unsigned long, c->start + CHUNK_SIZE, range->end);
+	mark_dirty(c, start, end);
+	write_lock_bh(&c->odp->lock);
+	for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
+		unsigned long *p = &c->page[(i & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
 
-			n += !!*p;
-			*p = 0;
-		}
-		write_unlock_bh(&c->odp->lock);
-		WRITE_ONCE(c->pages, c->pages - n);
-		atomic64_add(n, &c->odp->invalidations);
-		rove_count_add(to_rdev(umem->umem.ibdev), PAGES_GONE, n);
-		ib_umem_odp_unmap_dma_pages(umem, start, end);
+		n += !!*p;
+		*p = 0;
 	}
-	mutex_unlock(&umem->umem_mutex);
+	write_unlock_bh(&c->odp->lock);
+	WRITE_ONCE(c->pages, c->pages - n);
+	atomic64_add(n, &c->odp->invalidations);
+	rove_count_add(c->odp->rdev, PAGES_GONE, n);
+	mutex_unlock(&c->lock);
 	return true;
 }
 
@@ -345,10 +343,7 @@ static void uncharge(struct chunk *c)
 		o->free--;
 }
 
-/*
- * The owner is locked.  The tables that ib_core makes are not charged to any control
- * group; they count as locked memory, as the rest.
- */
+/* The owner is locked, its memory held. */
 static struct chunk *new_chunk(struct rove_odp *odp, u64 uva)
 {
 	struct chunk *c = kmem_cache_zalloc(chunk_cache, ROVE_GFP_OBJECT);
@@ -360,24 +355,21 @@ static struct chunk *new_chunk(struct rove_odp *odp, u64 uva)
 	err = charge(c);
 	if (err)
 		goto err_free;
-	c->umem = ib_umem_odp_alloc_child(odp->root, uva & ~(CHUNK_SIZE - 1),
-					  CHUNK_SIZE, &notifier_ops);
-	if (IS_ERR(c->umem)) {
-		err = PTR_ERR(c->umem);
+	c->start = uva & ~(CHUNK_SIZE - 1);
+	mutex_init(&c->lock);
+	err = mmu_interval_notifier_insert(&c->notifier, odp->owner->mm, c->start,
+					   CHUNK_SIZE, &notifier_ops);
+	if (err)
 		goto err_uncharge;
-	}
-	mutex_lock(&c->umem->umem_mutex);
-	c->umem->private = c;
-	mutex_unlock(&c->umem->umem_mutex);
 	err = xa_err(xa_store(&odp->chunks, uva >> CHUNK_SHIFT, c,
 			      ROVE_GFP_OBJECT));
 	if (err)
-		goto err_release;
+		goto err_remove;
 	list_add_tail(&c->recent, &odp->owner->recent);
 	return c;
 
-err_release:
-	ib_umem_odp_release(c->umem);
+err_remove:
+	mmu_interval_notifier_remove(&c->notifier);
 err_uncharge:
 	uncharge(c);
 err_free:
@@ -391,14 +383,14 @@ static void drop_chunk(struct chunk *c)
 	struct rove_odp *odp = c->odp;
 
 	list_del(&c->recent);
-	mutex_lock(&c->umem->umem_mutex);
-	mark_dirty(c, ib_umem_start(c->umem), ib_umem_end(c->umem));
-	mutex_unlock(&c->umem->umem_mutex);
-	xa_erase(&odp->chunks, ib_umem_start(c->umem) >> CHUNK_SHIFT);
+	mutex_lock(&c->lock);
+	mark_dirty(c, c->start, c->start + CHUNK_SIZE);
+	mutex_unlock(&c->lock);
+	xa_erase(&odp->chunks, c->start >> CHUNK_SHIFT);
 	/* Who copies has looked it up, and copies, with the lock held. */
 	write_lock_bh(&odp->lock);
 	write_unlock_bh(&odp->lock);
-	ib_umem_odp_release(c->umem);
+	mmu_interval_notifier_remove(&c->notifier);
 	uncharge(c);
 	kmem_cache_free(chunk_cache, c);
 }
@@ -422,16 +414,16 @@ static bool is_mapped(struct mm_struct *mm, u64 uva, u64 len)
 {
 	bool mapped;
 
-	if (!mmget_not_zero(mm))
-		return false;
 	mmap_read_lock(mm);
 	mapped = find_vma_intersection(mm, uva, uva + len);
 	mmap_read_unlock(mm);
-	mmput(mm);
 	return mapped;
 }
 
-/* The chunk of a range that is within one, in use until put_chunk().  Sleeps. */
+/*
+ * The chunk of a range that is within one, in use until put_chunk().  Sleeps; the owner's
+ * memory is held.
+ */
 static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len,
 			       enum want want)
 {
@@ -488,38 +480,74 @@ static int touch(struct mm_struct *mm, u64 uva, u64 end, bool write)
 	bool unlocked;
 	int err = 0;
 
-	if (!mmget_not_zero(mm))
-		return -EFAULT;
 	mmap_read_lock(mm);
 	for (; uva < end && !err; uva += PAGE_SIZE)
 		err = fixup_user_fault(mm, uva, flags, &unlocked);
 	mmap_read_unlock(mm);
-	mmput(mm);
 	return err;
 }
 
-/* The first of pages @i to @end that cannot be used yet, or @end.  umem_mutex held. */
-static unsigned long first_missing(struct chunk *c, unsigned long i, unsigned long end,
-				   bool write)
+/* Of memfd_secret(): the kernel itself has no mapping of it. */
+static bool is_secret(struct page *page)
 {
-	unsigned long want = HMM_PFN_VALID | (write ? HMM_PFN_WRITE : 0);
+	struct address_space *mapping = folio_mapping(page_folio(page));
 
-	while (i < end && (rove_odp_pfn(c->umem, i) & want) == want)
+	return mapping && mapping->host &&
+	       mapping->host->i_sb->s_magic == SECRETMEM_MAGIC;
+}
+
+/*
+ * Find out which pages of @range are there.  If that is 0 the chunk is locked, and what
+ * has been found holds until it is unlocked.
+ */
+static int look(struct chunk *c, struct hmm_range *range)
+{
+	unsigned long deadline = jiffies + BRING_MAX, i, n;
+	int ret;
+
+	for (;;) {
+		range->notifier_seq = mmu_interval_read_begin(range->notifier);
+		mmap_read_lock(c->odp->owner->mm);
+		ret = hmm_range_fault(range);
+		mmap_read_unlock(c->odp->owner->mm);
+		if (!ret) {
+			mutex_lock(&c->lock);
+			if (!mmu_interval_read_retry(range->notifier, range->notifier_seq))
+				break;
+			mutex_unlock(&c->lock);
+			ret = -EBUSY;
+		}
+		if (ret != -EBUSY || time_after(jiffies, deadline))
+			return ret;
+	}
+	n = (range->end - range->start) >> PAGE_SHIFT;
+	for (i = 0; i < n; i++)
+		if (range->hmm_pfns[i] & HMM_PFN_VALID &&
+		    is_secret(hmm_pfn_to_page(range->hmm_pfns[i])))
+			range->hmm_pfns[i] = HMM_PFN_ERROR;
+	return 0;
+}
+
+/* The first of @n pages that cannot be used yet, or @n. */
+static unsigned long first_missing(const unsigned long *pfns, unsigned long n, bool write)
+{
+	unsigned long want = HMM_PFN_VALID | (write ? HMM_PFN_WRITE : 0), i = 0;
+
+	while (i < n && (pfns[i] & want) == want)
 		i++;
 	return i;
 }
 
-/* The data path may use what is there; how much of it is new.  umem_mutex held. */
-static int show(struct chunk *c, unsigned long i, unsigned long end, bool write)
+/* The data path may use what is there; how much of it is new.  The chunk is locked. */
+static int show(struct chunk *c, const struct hmm_range *range, unsigned long n, bool write)
 {
-	struct rove_odp *odp = c->odp;
-	unsigned long pfn, *p;
+	unsigned long *p = &c->page[(range->start & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+	unsigned long i, pfn;
 	int got = 0;
 
-	write_lock_bh(&odp->lock);
-	for (; i < end; i++) {
-		pfn = rove_odp_pfn(c->umem, i);
-		p = &c->page[i];
+	write_lock_bh(&c->odp->lock);
+	for (i = 0; i < n; i++, p++) {
+		pfn = range->hmm_pfns[i];
 		if (!(pfn & HMM_PFN_VALID))
 			continue;
 		got += !*p || (write && !(*p & PAGE_WRITABLE));
@@ -528,50 +556,78 @@ static int show(struct chunk *c, unsigned long i, unsigned long end, bool write)
 		     (*p & PAGE_WRITABLE) |
 		     (write && pfn & HMM_PFN_WRITE ? PAGE_WRITABLE : 0);
 	}
-	write_unlock_bh(&odp->lock);
+	write_unlock_bh(&c->odp->lock);
 	return got;
 }
 
 /*
- * Have the pages of a range, which is within one chunk; their number, or an error.
- * They are touched as the program would, but for IF_PRESENT.
+ * Have what @range says, within the chunk; how many pages of it are new, or an error.
+ * -EBUSY: they are taken away as fast as they are brought.
  *
- * ib_umem_odp_map_dma_and_lock() is asked for what is there only.  To let it fault
- * would hold the mmap lock while a file system makes up its mind (6.1, 6.12), or go
- * round for ever where that cannot read a page (7.3, which takes each try for progress).
+ * hmm_range_fault() is asked for what is there only.  To let it fault would hold
+ * the mmap lock while a file system makes up its mind (6.1, 6.12), or go round for
+ * ever where that cannot read a page (7.3, which takes each try for progress).
+ */
+static int fill(struct chunk *c, struct hmm_range *range, bool write, enum want want)
+{
+	unsigned long n = (range->end - range->start) >> PAGE_SHIFT, i, deadline = 0;
+	u32 round;
+	int ret;
+
+	for (round = 0;; round++) {
+		ret = look(c, range);
+		if (ret)
+			return ret;
+		i = want == IF_PRESENT ? n : first_missing(range->hmm_pfns, n, write);
+		/* A page that is for the program only does not become better by being touched. */
+		if (i < n && round && range->hmm_pfns[i] & HMM_PFN_ERROR)
+			ret = -EFAULT;
+		else if (i < n && round >= BRING_ROUNDS && time_after(jiffies, deadline))
+			ret = i ? show(c, range, i, write) : -EBUSY;
+		else if (i < n)
+			ret = -EAGAIN;
+		else
+			ret = show(c, range, n, write);
+		mutex_unlock(&c->lock);
+		if (ret != -EAGAIN)
+			return ret;
+		ret = touch(c->odp->owner->mm, range->start + i * PAGE_SIZE, range->end, write);
+		if (ret)
+			return ret;
+		/* What a file system took to read it does not count. */
+		if (!round)
+			deadline = jiffies + BRING_MAX;
+	}
+}
+
+/*
+ * Have the pages of a range, which is within one chunk; how many are new, or an error.
+ * They are touched as the program would, but for IF_PRESENT.
  */
 static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
 		 enum want want)
 {
-	unsigned long first = (uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT, end, i;
-	struct chunk *c = get_chunk(odp, uva, len, want);
-	unsigned long deadline = jiffies + BRING_MAX;
+	struct hmm_range range = {
+		.start = uva & PAGE_MASK, .end = PAGE_ALIGN(uva + len),
+	};
+	struct mm_struct *mm = odp->owner->mm;
+	struct chunk *c;
 	int ret;
 
-	if (IS_ERR(c))
-		return PTR_ERR(c);
-	end = first + ((uva + len - 1) >> PAGE_SHIFT) - (uva >> PAGE_SHIFT) + 1;
-	for (;;) {
-		ret = ib_umem_odp_map_dma_and_lock(c->umem, uva, len,
-						   ROVE_ODP_READ, false);
-		if (ret < 0)
-			break;
-		i = want == IF_PRESENT ? end : first_missing(c, first, end, write);
-		if (i == end)
-			ret = show(c, first, end, write);
-		else if (rove_odp_pfn(c->umem, i) & HMM_PFN_ERROR)
-			ret = -EFAULT;	/* a hole, or no memory */
-		else if (time_after(jiffies, deadline))
-			ret = -EBUSY;	/* taken away as fast as it is brought */
-		mutex_unlock(&c->umem->umem_mutex);
-		if (i == end || ret < 0)
-			break;
-		ret = touch(odp->owner->mm, ib_umem_start(c->umem) + i * PAGE_SIZE,
-			    ib_umem_start(c->umem) + end * PAGE_SIZE, write);
-		if (ret)
-			break;
-	}
+	if (!mmget_not_zero(mm))
+		return -EFAULT;
+	c = get_chunk(odp, uva, len, want);
+	ret = PTR_ERR_OR_ZERO(c);
+	if (ret)
+		goto out;
+	range.notifier = &c->notifier;
+	range.hmm_pfns = kcalloc((range.end - range.start) >> PAGE_SHIFT,
+				 sizeof(*range.hmm_pfns), GFP_KERNEL);
+	ret = range.hmm_pfns ? fill(c, &range, write, want) : -ENOMEM;
+	kfree(range.hmm_pfns);
 	put_chunk(c);
+out:
+	mmput(mm);
 	return ret;
 }
 
@@ -617,7 +673,8 @@ static void bring_missed(struct work_struct *work)
 
 	rove_qp_lock(qp);
 	m->busy = false;
-	m->err = min(ret, 0);
+	/* Taken away again: that is no error, it asks once more. */
+	m->err = ret == -EBUSY ? 0 : min(ret, 0);
 	/* It looks at its rings, and sends what it may, whoever it serves. */
 	rove_defer(qp);
 	rove_qp_unlock(qp);
@@ -698,12 +755,7 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		err = -ENOMEM;
 		goto err_odp;
 	}
-	odp->root = ib_umem_odp_alloc_implicit(ibpd->device,
-					       access & ~IB_ACCESS_HUGETLB);
-	if (IS_ERR(odp->root)) {
-		err = PTR_ERR(odp->root);
-		goto err_owner;
-	}
+	odp->rdev = to_rdev(ibpd->device);
 	xa_init(&odp->chunks);
 	rwlock_init(&odp->lock);
 	odp->start = start;
@@ -717,8 +769,6 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		return &mr->ibmr;
 	goto err_mr;
 
-err_owner:
-	put_owner(odp->owner);
 err_odp:
 	kfree(odp);
 err_mr:
@@ -741,7 +791,6 @@ void rove_odp_free(struct rove_odp *odp)
 		mutex_unlock(&o->lock);
 	} while (c);
 	xa_destroy(&odp->chunks);
-	ib_umem_odp_release(odp->root);
 	put_owner(o);
 	kfree(odp);
 }

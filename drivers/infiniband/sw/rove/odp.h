@@ -15,13 +15,14 @@
 #include <rdma/ib_verbs.h>
 #include "region.h"
 
+struct rove_dev;
 struct rove_mr;
 struct rove_odp_owner;
 
 /**
  * struct rove_odp - what a region has that is paged on demand
  * @owner: who its memory belongs to, and who brings it; odp.c
- * @root: the same, as ib_core knows it
+ * @rdev: whose counters count its pages
  * @start: where in that process the region's first byte is
  * @limit: pages of kernel memory that @owner may have locked, as it was when it
  *	registered the region
@@ -34,7 +35,7 @@ struct rove_odp_owner;
  */
 struct rove_odp {
 	struct rove_odp_owner *owner;
-	struct ib_umem_odp *root;
+	struct rove_dev *rdev;
 	u64 start;
 	unsigned long limit;
 	struct xarray chunks;
