@@ -177,12 +177,18 @@ static void to_rts(struct end *e, struct end *peer)
 			    IBV_QP_MAX_QP_RD_ATOMIC), "to RTS");
 }
 
-static void pair_open(void)
+/* A's send queue takes @depth requests. */
+static void pair_open_as(int depth)
 {
-	qp_open(&A);
+	qp_open_as(&A, IBV_QPT_RC, depth);
 	qp_open(&B);
 	to_rts(&A, &B);
 	to_rts(&B, &A);
+}
+
+static void pair_open(void)
+{
+	pair_open_as(DEPTH);
 }
 
 static void pair_close(void)
@@ -1185,10 +1191,7 @@ static void small_queues(void)
 	int depth, i, j;
 
 	for (depth = 1; depth <= 9; depth++) {
-		qp_open_as(&A, IBV_QPT_RC, depth);
-		qp_open(&B);
-		to_rts(&A, &B);
-		to_rts(&B, &A);
+		pair_open_as(depth);
 		/* in a row, without waiting: the kernel expects more of the kind */
 		for (i = 0; i < 50 && good; i++) {
 			for (j = 0; j < depth; j++) {
@@ -1212,11 +1215,8 @@ static void beyond_depth(void)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	int i;
 
-	qp_open_as(&A, IBV_QPT_RC, 8);
-	qp_open(&B);
 	timeout = 23;
-	to_rts(&A, &B);
-	to_rts(&B, &A);
+	pair_open_as(8);
 	timeout = 14;
 	must(!ibv_modify_qp(B.qp, &attr, IBV_QP_STATE), "to ERR");
 	/* the kernel has copied the first eight, so the ring has room */

@@ -386,7 +386,7 @@ static void many(const char *kind, int max, void *(*make)(void), int (*unmake)(v
 	each = (before - available()) / 4096 + 1;
 	if (good && each * max > available() * 9 / 10) {
 		printf("# %ld KiB for each of the %s\n", each, kind);
-		printf("ok %d - %s # SKIP for want of memory\n", ++count, name);
+		skipped(name, "for want of memory");
 	} else {
 		for (; good && i <= max; i++) {
 			obj[i] = make();

@@ -938,8 +938,7 @@ int main(int argc, char **argv)
 	run("memory that may not be written to", t_read_only);
 	fd = secret_file();
 	if (fd < 0)
-		printf("ok %d - memory that is the program's alone # SKIP no memfd_secret(): %s\n",
-		       ++count, strerror(errno));
+		skipped("memory that is the program's alone", "no memfd_secret()");
 	else
 		run("memory that is the program's alone", t_secret);
 	close(fd);
@@ -953,8 +952,7 @@ int main(int argc, char **argv)
 	run("hardly any locked memory", t_limited);
 	run("too many places under traffic", t_crowded);
 	if (access("/dev/fuse", F_OK))
-		printf("ok %d - another process waits for its memory for ever # SKIP no FUSE\n",
-		       ++count);
+		skipped("another process waits for its memory for ever", "no FUSE");
 	else
 		run("another process waits for its memory for ever", t_stuck);
 	run("what is refused", t_refused);

@@ -59,6 +59,11 @@ static inline void point(const char *name)
 
 #define note(...) do { printf("# " __VA_ARGS__); fflush(stdout); } while (0)
 
+static inline void skipped(const char *name, const char *why)
+{
+	printf("ok %d - %s # SKIP %s\n", ++count, name, why);
+}
+
 static inline void die(const char *what)
 {
 	printf("Bail out! %s: %s\n", what, strerror(errno));

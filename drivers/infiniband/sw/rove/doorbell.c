@@ -204,10 +204,9 @@ static void adapt(struct rove_qp *qp, u32 found)
 	else if (found < max(qp->sq.depth / 8, 1U))
 		db->interval = min(db->interval * 2, (u32)WINDOW_MAX_NS);
 	/* Open it costs nothing where the next post makes a call anyway. */
-	if (db->sync && (db->singles >= WINDOW_SINGLES ||
-			 (!found && db->interval == WINDOW_MAX_NS)))
-		db->open = false;
-	if (db->vain >= WINDOW_VAIN)
+	if (db->vain >= WINDOW_VAIN ||
+	    (db->sync && (db->singles >= WINDOW_SINGLES ||
+			  (!found && db->interval == WINDOW_MAX_NS))))
 		db->open = false;
 }
 

@@ -60,7 +60,7 @@
 
 /* Most that is brought for one miss. */
 #define FAULT_MAX	1048576U
-/* Jiffies for pages that are taken away again before they can be used; at least twice. */
+/* How long pages may be taken away before they can be used: jiffies, and at least so often. */
 #define BRING_MAX	HZ
 #define BRING_ROUNDS	8
 
@@ -250,6 +250,12 @@ static void put_owner(struct rove_odp_owner *o)
 		free_owner(o);
 }
 
+/* Where an address stands in its chunk's array. */
+static unsigned long index_in_chunk(u64 uva)
+{
+	return (uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT;
+}
+
 void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
 {
 	u64 uva = va - r->iova + r->odp->start;
@@ -259,7 +265,7 @@ void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write)
 
 	if (!c)
 		return NULL;
-	page = c->page[(uva & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+	page = c->page[index_in_chunk(uva)];
 	if (!page || (write && !(page & PAGE_WRITABLE)))
 		return NULL;
 	*len = min_t(u32, *len, PAGE_SIZE - off);
@@ -275,7 +281,7 @@ static void mark_dirty(const struct chunk *c, unsigned long start, unsigned long
 	unsigned long i;
 
 	for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
-		unsigned long p = c->page[(i & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+		unsigned long p = c->page[index_in_chunk(i)];
 
 		if (p & PAGE_WRITABLE)
 			folio_mark_dirty(virt_to_folio((void *)(p & ~PAGE_WRITABLE)));
@@ -299,7 +305,7 @@ static bool invalidate(struct mmu_interval_notifier *mni,
 	mark_dirty(c, start, end);
 	write_lock_bh(&c->odp->lock);
 	for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
-		unsigned long *p = &c->page[(i & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+		unsigned long *p = &c->page[index_in_chunk(i)];
 
 		n += !!*p;
 		*p = 0;
@@ -496,13 +502,18 @@ static bool is_secret(struct page *page)
 	       mapping->host->i_sb->s_magic == SECRETMEM_MAGIC;
 }
 
+static unsigned long num_pages(const struct hmm_range *range)
+{
+	return (range->end - range->start) >> PAGE_SHIFT;
+}
+
 /*
  * Find out which pages of @range are there.  If that is 0 the chunk is locked, and what
  * has been found holds until it is unlocked.
  */
 static int look(struct chunk *c, struct hmm_range *range)
 {
-	unsigned long deadline = jiffies + BRING_MAX, i, n;
+	unsigned long deadline = jiffies + BRING_MAX, i;
 	int ret;
 
 	for (;;) {
@@ -520,8 +531,7 @@ static int look(struct chunk *c, struct hmm_range *range)
 		if (ret != -EBUSY || time_after(jiffies, deadline))
 			return ret;
 	}
-	n = (range->end - range->start) >> PAGE_SHIFT;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < num_pages(range); i++)
 		if (range->hmm_pfns[i] & HMM_PFN_VALID &&
 		    is_secret(hmm_pfn_to_page(range->hmm_pfns[i])))
 			range->hmm_pfns[i] = HMM_PFN_ERROR;
@@ -541,7 +551,7 @@ static unsigned long first_missing(const unsigned long *pfns, unsigned long n, b
 /* The data path may use what is there; how much of it is new.  The chunk is locked. */
 static int show(struct chunk *c, const struct hmm_range *range, unsigned long n, bool write)
 {
-	unsigned long *p = &c->page[(range->start & (CHUNK_SIZE - 1)) >> PAGE_SHIFT];
+	unsigned long *p = &c->page[index_in_chunk(range->start)];
 	unsigned long i, pfn;
 	int got = 0;
 
@@ -570,7 +580,7 @@ static int show(struct chunk *c, const struct hmm_range *range, unsigned long n,
  */
 static int fill(struct chunk *c, struct hmm_range *range, bool write, enum want want)
 {
-	unsigned long n = (range->end - range->start) >> PAGE_SHIFT, i, deadline = 0;
+	unsigned long n = num_pages(range), i, deadline = 0;
 	u32 round;
 	int ret;
 
@@ -579,15 +589,14 @@ static int fill(struct chunk *c, struct hmm_range *range, bool write, enum want 
 		if (ret)
 			return ret;
 		i = want == IF_PRESENT ? n : first_missing(range->hmm_pfns, n, write);
-		/* A page that is for the program only does not become better by being touched. */
-		if (i < n && round && range->hmm_pfns[i] & HMM_PFN_ERROR)
-			ret = -EFAULT;
-		else if (i < n && round >= BRING_ROUNDS && time_after(jiffies, deadline))
-			ret = i ? show(c, range, i, write) : -EBUSY;
-		else if (i < n)
-			ret = -EAGAIN;
-		else
+		if (i == n)
 			ret = show(c, range, n, write);
+		else if (round && range->hmm_pfns[i] & HMM_PFN_ERROR)
+			ret = -EFAULT;	/* being touched has not made it better */
+		else if (round >= BRING_ROUNDS && time_after(jiffies, deadline))
+			ret = i ? show(c, range, i, write) : -EBUSY;
+		else
+			ret = -EAGAIN;
 		mutex_unlock(&c->lock);
 		if (ret != -EAGAIN)
 			return ret;
@@ -621,8 +630,7 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
 	if (ret)
 		goto out;
 	range.notifier = &c->notifier;
-	range.hmm_pfns = kcalloc((range.end - range.start) >> PAGE_SHIFT,
-				 sizeof(*range.hmm_pfns), GFP_KERNEL);
+	range.hmm_pfns = kcalloc(num_pages(&range), sizeof(*range.hmm_pfns), GFP_KERNEL);
 	ret = range.hmm_pfns ? fill(c, &range, write, want) : -ENOMEM;
 	kfree(range.hmm_pfns);
 	put_chunk(c);
