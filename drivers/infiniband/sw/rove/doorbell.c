@@ -14,7 +14,8 @@
  *    window opens when posts come in a row without the program having waited
  *    for anything in between, each too small to be worth the call, and
  *    closes when the program has changed to one post at a time, or posts nothing
- *    more while the peer is long in answering.
+ *    more while the peer is long in answering.  If it was of use before such a
+ *    pause, the first post after it opens it again.
  *
  * A timer looks as well, often if that is what finds the posts (a peer far away) and
  * seldom if the acknowledgments find them: an interrupt costs more than the
@@ -71,6 +72,7 @@ static void open_window(struct rove_qp *qp)
 
 	db->open = true;
 	db->sync = false;
+	db->dozes = false;
 	db->in_row = 0;
 	db->singles = 0;
 	db->vain = 0;
@@ -178,7 +180,7 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 			db->in_row = 0;
 		else
 			db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
-		if (db->in_row >= WINDOW_POSTS && !qp->dead)
+		if ((db->dozes || db->in_row >= WINDOW_POSTS) && !qp->dead)
 			open_window(qp);
 	}
 	if (rove_at_home(qp))
@@ -203,11 +205,16 @@ static void adapt(struct rove_qp *qp, u32 found)
 		db->interval = max(db->interval / 2, (u32)LOOK_MIN_NS);
 	else if (found < max(qp->sq.depth / 8, 1U))
 		db->interval = min(db->interval * 2, (u32)WINDOW_MAX_NS);
+	/* Several at a time: worth opening again after a pause. */
+	db->dozes |= found > 1;
 	/* Open it costs nothing where the next post makes a call anyway. */
-	if (db->vain >= WINDOW_VAIN ||
-	    (db->sync && (db->singles >= WINDOW_SINGLES ||
-			  (!found && db->interval == WINDOW_MAX_NS))))
+	if (db->sync && db->singles >= WINDOW_SINGLES) {
 		db->open = false;
+		db->dozes = false;
+	} else if (db->vain >= WINDOW_VAIN ||
+		   (db->sync && !found && db->interval == WINDOW_MAX_NS)) {
+		db->open = false;
+	}
 }
 
 /* It is set again, if at all, by rove_doorbell_settle(). */

@@ -49,6 +49,7 @@ enum rove_qp_deferred {
  * @watched: NEED_WAKEUP is clear
  * @open: the look-again window is open
  * @sync: acknowledgments come too soon to find posts: the timer must
+ * @dozes: once closed for a pause, the window is opened by the next wake-up call
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
  * @singles: ticks of the timer in a row that found one post
  * @vain: ticks in a row before which nothing had been posted, whoever might have found it
@@ -61,6 +62,7 @@ struct rove_doorbell {
 	bool watched;
 	bool open;
 	bool sync;
+	bool dozes;
 	u8 in_row;
 	u8 singles;
 	u8 vain;
