@@ -10,9 +10,12 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fuse.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -903,6 +906,73 @@ static void t_secret(void)
 	close(fd);
 }
 
+/* userfaultfd(): the program itself brings pages, when it likes. */
+static int monitor_open(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api))
+		die("UFFDIO_API");
+	return fd;
+}
+
+/* The page that is asked for; NULL: none within ten seconds. */
+static char *monitor_asked(int fd)
+{
+	struct pollfd wait = { fd, POLLIN };
+	struct uffd_msg msg;
+
+	if (poll(&wait, 1, 10000) != 1 || read(fd, &msg, sizeof(msg)) != sizeof(msg) ||
+	    msg.event != UFFD_EVENT_PAGEFAULT)
+		return NULL;
+	return (char *)(uintptr_t)(msg.arg.pagefault.address & ~4095ull);
+}
+
+static void t_monitored(void)
+{
+	char *p = fresh(LEN), *page, *given = fresh(4096);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+	struct ibv_sge sge = { (uintptr_t)near, 8192, src->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	int fd = monitor_open(), i;
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)p, LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct ibv_wc wc;
+
+	CHECK(m && fd >= 0 && !ioctl(fd, UFFDIO_REGISTER, &reg));
+	scramble(given, 4096);
+	memset(near, 0, 8192);
+	wr.wr.rdma.remote_addr = (uintptr_t)p;
+	wr.wr.rdma.rkey = m->rkey;
+	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	for (i = 0; i < 2; i++) {
+		struct uffdio_copy copy = { .src = (uintptr_t)given, .len = 4096 };
+
+		page = monitor_asked(fd);
+		CHECK(page == p || page == p + 4096);
+		CHECK(!ibv_poll_cq(a.cq, 1, &wc));
+		copy.dst = (uintptr_t)page;
+		CHECK(!ioctl(fd, UFFDIO_COPY, &copy));
+	}
+	CHECK(!done(a.cq, NULL));
+	CHECK(!memcmp(near, given, 4096) && !memcmp(near + 4096, given, 4096));
+
+	/* A monitor that goes leaves the page to the kernel. */
+	wr.wr.rdma.remote_addr += 8192;
+	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	CHECK(monitor_asked(fd) && !ibv_poll_cq(a.cq, 1, &wc));
+	CHECK(!close(fd));
+	CHECK(!done(a.cq, NULL) && zero(near, 8192));
+	CHECK(!ibv_dereg_mr(m));
+	munmap(given, 4096);
+	munmap(p, LEN);
+}
+
 static void t_refused(void)
 {
 	struct ibv_device_attr_ex attr;
@@ -942,6 +1012,13 @@ int main(int argc, char **argv)
 	else
 		run("memory that is the program's alone", t_secret);
 	close(fd);
+	fd = monitor_open();
+	if (fd < 0) {
+		skipped("memory that the program brings itself", "no userfaultfd()");
+	} else {
+		close(fd);
+		run("memory that the program brings itself", t_monitored);
+	}
 	run("fork", t_fork);
 	run("all memory of a process", t_implicit);
 	run("pages taken away under traffic", t_traffic);
