@@ -1,8 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Every allocation and copy of every verb fails once (failnth.c); then one in so many
-# of all that the data path makes.  For a kernel with fault injection (make
-# debugcheck; hazards 8, 9, 14, 15, 26, 27, 30).
+# Every allocation and copy of every verb fails once, or some of those of a verb that has
+# thousands (failnth.c); then one in so many of all that the data path makes.  For a
+# kernel with fault injection (make debugcheck; hazards 8, 9, 14, 15, 26, 27, 30).
+#
+#	failnth.sh [SECONDS [no-link]]	for each verb; not for rdma link add, a call of which takes two
+#
+# Others lose memory too where allocations fail (a task of the program's, on 7.3, in
+# every other run): what kmemleak says is printed, and rove's fails.
+# expects: leaks
 # timeout: 1800
 . "$(dirname "$0")/lib.sh"
 
@@ -27,10 +33,11 @@ extra_cleanup() { echo 0 > $debug/failslab/probability; }
 connected() { nB ss -Htn state established "dport = :18500" | grep -q .; }
 
 topo_pair 4200 && links || bail "two links"
+netdev=faulty0; [[ $2 != no-link ]] || netdev=
 ip link add faulty0 type dummy && ip link set faulty0 up && ip addr add 10.78.0.1/24 dev faulty0 || bail "a netdev"
 at_first=$(mapped)
 [[ ! -e $kmemleak ]] || echo clear > $kmemleak
-c_points "failnth" timeout 1400 "$bin/failnth" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" faulty0
+c_points "failnth" timeout 1400 "$bin/failnth" "${1:-400}" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" $netdev
 nothing_left() { no_objects qp cq mr pd srq ctx && (($(mapped) <= at_first)); }
 t "nothing is left of what failed" wait_for 30 nothing_left
 (wait_for 60 connected && random_faults 3 && : > "$tmp/faulty") &
@@ -40,6 +47,9 @@ echo 0 > $debug/failslab/probability
 ip link del faulty0
 rdma link delete "$LA"; rdma link delete "$LB"; LA= LB=
 # before rmmod: who has allocated is looked up when it is asked for
-if [[ -e $kmemleak ]]; then t "nothing has leaked" no_leaks; fi
+if [[ -e $kmemleak ]]; then
+	t "nothing has leaked" no_leaks
+	sed 's/^/# /' "$kmemleak"
+fi
 t "the module can go" wait_for 30 rmmod rove
 done_testing

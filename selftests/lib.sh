@@ -38,6 +38,8 @@ NSA= NSB= NSM= LA= LB= FLAT=
 A4=10.77.0.1 B4=10.77.0.2 A6=fd77::1 B6=fd77::2
 WAIT=${WAIT:-20}
 slow=${ROVE_SLOW:-1}		# as many times longer may everything take (vm/run --slow)
+# also before the kernel says that a netdev is still in use, which fails the test
+((slow == 1)) || sysctl -qw net.core.netdev_unregister_timeout_secs=$((10 * slow))
 
 # --- TAP --------------------------------------------------------------------
 
