@@ -76,6 +76,18 @@ streams() {
 	done
 }
 
+# With -T a whoever is told together of the last message and of the peer's shutdown gives up
+# with POLLHUP, 16, and leaves the message: another try.
+async_streams() {
+	local i
+	for i in 1 2 3 4 5; do
+		streams "$@" > "$tmp/streams" && return
+		grep -q '(16): rstream' "$tmp/streams" || break
+	done
+	cat "$tmp/streams"
+	return 1
+}
+
 # Without -T b, and riostream always, they spin: on one CPU each message costs ticks.
 # All sizes of rstream (four, for latency and for bandwidth) begin with 200,000 messages
 # of 64 bytes, one after the other.
@@ -84,7 +96,7 @@ for v in 4 6; do
 	t "rstream -T b, IPv$v" streams $v 7301 1 rstream -T b -S 65536 -I 50 -C 10
 	t "rstream, IPv$v" streams $v 7302 1 rstream -S 4096 -I 50 -C 10
 	t "riostream, IPv$v" streams $v 7303 1 riostream -S 4096 -I 50 -C 10
-	t "rstream -T a, IPv$v" streams $v 7306 1 rstream -T a -S 4096 -I 10 -C 5
+	t "rstream -T a, IPv$v" async_streams $v 7306 1 rstream -T a -S 4096 -I 10 -C 5
 	t "rstream -T r, IPv$v" streams $v 7307 1 rstream -T r -S 4096 -I 10 -C 5
 done
 
