@@ -96,9 +96,36 @@ def reth(va, rkey, length):
     return struct.pack("!QII", va, rkey, length)
 
 
+class Cut(bytes):
+    """What is behind the UDP header comes in 14 pieces, each on a page of its own."""
+
+
+def send_cut(p):
+    step = -(-len(p) // 14)
+    pages, hose = os.pipe2(os.O_DIRECT)
+    with cutter() as s:
+        s.sendto(p[:step], socket.MSG_MORE, (DST, PORT))
+        for at in range(step, len(p), step):
+            os.write(hose, p[at:at + step])
+            more = 4 if at + step < len(p) else 0           # SPLICE_F_MORE
+            os.splice(pages, s.fileno(), step, flags=more)
+    os.close(pages)
+    os.close(hose)
+
+
+def cutter():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, 10, 2)                  # IP_MTU_DISCOVER: DF, and ID 0
+    s.bind((SRC, 0xc123))
+    return s
+
+
 def send(packets):
     for p in packets:
-        raw_sock.sendto(p, (DST, 0))
+        if isinstance(p, Cut):
+            send_cut(p)
+        else:
+            raw_sock.sendto(p, (DST, 0))
 
 
 # --- what became of them ------------------------------------------------------
@@ -285,6 +312,30 @@ def fragments(p, at, drop=None, overlap=0):
 
 case("fragments", fragments(full(17), 16) + fragments(full(14), 8) + fragments(full(16), 48),
      {"drop_unexpected_response": 3, "rx_icrc_encapsulated": 0})
+def cut(n):
+    """A response to nothing, as the kernel sends it from a UDP socket."""
+    bth = bth_header(14, qpn, FAR) + bytes(n)
+    length = 8 + len(bth) + 4
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + length, 0, 0x4000, 64, 17, 0,
+                     socket.inet_aton(SRC), socket.inet_aton(DST))
+    return Cut(bth + icrc(ip, struct.pack("!HHHH", 0xc123, PORT, length, 0), bth))
+
+
+case("cut to 14 pages each", [cut(n) for n in (256, 1000, 1024)],
+     {"drop_unexpected_response": 3, "rx_icrc_encapsulated": 0})
+FAIL = os.environ.get("FAILSLAB")
+if FAIL:
+    def fail(per_cent):
+        for name, value in (("ignore-gfp-wait", "Y"), ("verbose", "0"), ("interval", "1"), ("times", "-1"),
+                            ("probability", str(per_cent))):
+            with open(os.path.join(FAIL, name), "w") as f:
+                f.write(value)
+
+    fail(50)
+    case("cut to pieces, and no memory to put half of them together", [cut(1000)] * 100,
+         {"drop_unexpected_response": 1}, least=True, live=False)
+    fail(0)
+    ok(alive(), "and the traffic goes on")
 case("fragments that overlap or miss", fragments(full(14), 16, drop=1) +
      fragments(full(14), 16, drop=0) + fragments(full(14), 32, overlap=16),
      {"drop_unexpected_response": 0, "rx_icrc_encapsulated": 0})

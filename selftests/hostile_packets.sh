@@ -13,6 +13,13 @@ nB sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.vb.rp_filter=0
 # what B would answer to the sender who is not there, A hears
 nB ip neigh replace 10.77.0.99 lladdr "$(nA cat /sys/class/net/va/address)" dev vb nud permanent
 
+# ip netns exec mounts a /sys of its own
+if [[ -d /sys/kernel/debug/failslab ]]; then
+	export FAILSLAB=$tmp/failslab
+	mkdir "$FAILSLAB" && mount --bind /sys/kernel/debug/failslab "$FAILSLAB" || bail "failslab"
+fi
+extra_cleanup() { [[ ! $FAILSLAB ]] || umount "$FAILSLAB"; }
+
 checked_traffic
 
 nA timeout -k 5 500 /usr/bin/python3 "$here/hostile_packets.py" "$LB" $A4 $B4 $B6 \
