@@ -3,6 +3,7 @@
 # What a debug kernel has switched off finds nothing: lockdep goes with the first report, whoever
 # it is about, kmemleak when it has no memory.  debugcheck runs this before and after the others.
 # timeout: 120
+# expects: leaks
 . "$(dirname "$0")/lib.sh"
 
 [[ -e /proc/lockdep_stats && -e $kmemleak ]] || bail "no debug kernel"

@@ -5,9 +5,6 @@
 # kernel with fault injection (make debugcheck; hazards 8, 9, 14, 15, 26, 27, 30).
 #
 #	failnth.sh [SECONDS [no-link]]	for each verb; not for rdma link add, a call of which takes two
-#
-# Others lose memory too where allocations fail (a task of the program's, on 7.3, in
-# every other run): what kmemleak says is printed, and rove's fails.
 # expects: leaks
 # timeout: 1800
 . "$(dirname "$0")/lib.sh"
