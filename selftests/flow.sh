@@ -6,13 +6,14 @@ flow_a= flow_b=
 units() { sed -n 's/^at //p' "$1" | tail -n 1; }
 further() { (($(units "$1" || echo 0) > $2)); }
 
-# moves: both ends get further.  still: both print twice more, and the same figure.
+# moves: both ends get further.  still: both print twice more, and the same figure, or have
+# failed already.
 moves() {
 	local a b
 	a=$(units "$tmp/flow.a") b=$(units "$tmp/flow.b")
 	wait_for "$WAIT" further "$tmp/flow.a" "${a:-0}" && wait_for "$WAIT" further "$tmp/flow.b" "${b:-0}"
 }
-stood() { [[ $(sed -n 's/^at //p' "$1" | tail -n 3 | uniq -c | awk '{ print $1 }') == 3 ]]; }
+stood() { grep -q '^failed:' "$1" || [[ $(sed -n 's/^at //p' "$1" | tail -n 3 | uniq -c | awk '{ print $1 }') == 3 ]]; }
 still() { wait_for "$WAIT" stood "$tmp/flow.a" && wait_for "$WAIT" stood "$tmp/flow.b"; }
 # told FILE EVENT...: of the port's events these, in this order
 port_events() { grep '^event: port' "$1" | cut -d' ' -f3- | paste -sd,; }
