@@ -18,7 +18,17 @@ if [[ -d /sys/kernel/debug/failslab ]]; then
 	export FAILSLAB=$tmp/failslab
 	mkdir "$FAILSLAB" && mount --bind /sys/kernel/debug/failslab "$FAILSLAB" || bail "failslab"
 fi
-extra_cleanup() { [[ ! $FAILSLAB ]] || umount "$FAILSLAB"; }
+# who spins at a real-time priority shall have all of a CPU
+declare -A pace
+for f in /proc/sys/kernel/sched_rt_runtime_us /sys/kernel/debug/sched/fair_server/cpu*/runtime; do
+	[[ -f $f ]] || continue
+	pace[$f]=$(< "$f")
+	[[ $f == *_us ]] && echo -1 > "$f" || echo 0 > "$f"
+done
+extra_cleanup() {
+	[[ ! $FAILSLAB ]] || umount "$FAILSLAB"
+	for f in "${!pace[@]}"; do echo "${pace[$f]}" > "$f"; done
+}
 
 checked_traffic
 
