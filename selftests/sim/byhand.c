@@ -608,6 +608,13 @@ static bool asked_again(void)
 	return wired == awaited;
 }
 
+/* The timer, when it should have come 8 ms ago. */
+static void late(void)
+{
+	sim.now = q->t.req.probe_deadline + 2 * ROVE_PROBE_NS;
+	tqp_timer(q);
+}
+
 /* A probe is answered by what it says and no more: what was sent behind it is lost. */
 static void loss_found(void)
 {
@@ -661,6 +668,24 @@ static void loss_found(void)
 	sim_run_until(asked_again, NS_PER_S);
 	CHECK(wired == 4 && wire[3].psn == PSN + 2 && wire[3].at - t > 10 * ROVE_PROBE_NS,
 	      "%u packets, the last after %llu ns", wired, wire[3].at - t);
+
+	/* A machine that is late waits for what may be here, but only once a silence. */
+	start(ROVE_SVC_RC);
+	q->t.timeout = 20;
+	for (i = 0; i < 2; i++) {
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		tqp_send(q);
+		wired = 0;
+		late();
+		CHECK(!wired, "asked though it was late");
+		late();
+		CHECK(wired == 1 && wire[0].psn == PSN + i && wire[0].ask, "%u packets", wired);
+		late();
+		CHECK(wired == 2, "%u packets", wired);
+		answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + i, ACK_PLAIN, i + 1, 0);
+		awaited = PSN + i + 1;
+		sim_run_until(acknowledged, NS_PER_S);
+	}
 }
 
 /* How much may be under way: little after a loss, fast up to half of it, then slowly more. */
@@ -912,6 +937,8 @@ static void states(void)
 /* What was sent for once is sent in SQD, too, and no more.  UC tells of its first packet. */
 static void in_between(void)
 {
+	u32 i;
+
 	start(ROVE_SVC_UD);
 	sc.eagain = 1000000;
 	post(ROVE_WR_SEND, 8, SIGNALED)->ah = 1;
@@ -930,6 +957,23 @@ static void in_between(void)
 	CHECK(!q->event[ROVE_EVENT_SQ_DRAINED], "drained");
 	ack(PSN, 1);
 	CHECK(sends == 1 && q->event[ROVE_EVENT_SQ_DRAINED] == 1, "not drained");
+
+	/* SQD comes where 120 packets have been sent, and the last did not ask: more followed. */
+	start(ROVE_SVC_RC);
+	q->t.mtu = 512;
+	window(1024);
+	for (i = 0; i < 128; i++)
+		post(ROVE_WR_RDMA_WRITE, 512, 0);
+	tqp_send(q);
+	CHECK(wired == 120 && !wire[119].ask, "%u packets", wired);
+	q->draining = true;
+	q->drain_emitted = 120;
+	rove_tqp_drain(&q->t);
+	tqp_send(q);
+	run();
+	CHECK(wired == 121 && wire[120].psn == PSN + 119 && wire[120].ask, "%u packets", wired);
+	ack(PSN + 119, 120);
+	CHECK(q->event[ROVE_EVENT_SQ_DRAINED] == 1, "not drained");
 	start(ROVE_SVC_UC);
 	q->t.state = ROVE_TQP_RTR;
 	request(ROVE_SVC_UC | ROVE_OP_WRITE_ONLY, EPSN, false, 8, 8);

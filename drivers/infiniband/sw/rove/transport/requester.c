@@ -180,6 +180,7 @@ static void restart_rto(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
+	req->put_off = false;
 	if (t->timeout && req->psn_una != req->psn_next && !req->rnr_wait)
 		set_alarm(req, now + rto(t), now + req->probe_wait);
 	else
@@ -683,8 +684,9 @@ static bool step(struct rove_tqp *t, u64 now)
 		return false;
 	}
 	if (req->cur == req->fetched && !fetch(t)) {
-		/* Nothing follows the local work that the last packet expected. */
-		if (req->cur != req->done && !rove_swqe(req, req->cur - 1)->npkts)
+		/* Nothing follows that the last packet expected: local work, or SQD came. */
+		if (req->cur != req->done &&
+		    (t->state == ROVE_TQP_SQD || !rove_swqe(req, req->cur - 1)->npkts))
 			probe(t, now);
 		return false;
 	}
@@ -1052,8 +1054,9 @@ static void silence(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
-	if (now - req->probe_deadline > ROVE_PROBE_NS) {
-		/* This machine was busy: the answer may be here already. */
+	if (now - req->probe_deadline > ROVE_PROBE_NS && !req->put_off) {
+		/* This machine was busy: the answer may be here already.  Once. */
+		req->put_off = true;
 		probe_at(req, now + ROVE_PROBE_NS);
 	} else if (req->lost) {
 		shrink(req);

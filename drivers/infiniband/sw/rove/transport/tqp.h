@@ -115,6 +115,7 @@ struct rove_swqe {
  * @went_back: a gap has already caused a retry; cleared by progress
  * @drained: SQ_DRAINED was reported
  * @probing: the packet @probe_psn was sent again to find out what has been lost
+ * @put_off: it was to be sent, and a busy machine was late; cleared by progress
  * @lost: it was: that packet has arrived, and what is behind it seems not to have
  * @probe_psn: see @probing
  * @probe_wait: how long the peer may be silent before that
@@ -158,6 +159,7 @@ struct rove_requester {
 	bool went_back;
 	bool drained;
 	bool probing;
+	bool put_off;
 	bool lost;
 	u64 rto_deadline;
 	u64 probe_deadline;
