@@ -33,6 +33,7 @@
  * @thread: works while there is much
  * @task: works while there is little to do
  * @kick: has another CPU schedule @task here
+ * @kicked: bit 0: @kick is under way, and of no other's use
  *
  * Both work with softirqs off on this CPU, so never at the same time.
  */
@@ -46,6 +47,7 @@ struct rove_deferred {
 	struct task_struct *thread;
 	struct tasklet_struct task;
 	call_single_data_t kick;
+	unsigned long kicked;
 };
 
 static DEFINE_PER_CPU(struct rove_deferred, rove_deferred);
@@ -202,7 +204,12 @@ static struct smp_hotplug_thread threads = {
 
 static void kicked(void *arg)
 {
-	go_on(arg);
+	struct rove_deferred *d = arg;
+
+	clear_bit(0, &d->kicked);
+	/* Who found it set has added to the list what is looked at from here on. */
+	smp_mb__after_atomic();
+	go_on(d);
 }
 
 /* Can work be given to @cpu, of which @d is? */
@@ -232,8 +239,8 @@ void rove_defer(struct rove_qp *qp)
 		go_on(d);
 	else if (first && READ_ONCE(d->threaded))
 		wake_up_process(d->thread);
-	else if (first)
-		/* If the call is busy it has yet to look at the list. */
+	else if (first && !test_and_set_bit(0, &d->kicked))
+		/* That two find the list empty is no excuse: one at a time may call. */
 		smp_call_function_single_async(cpu, &d->kick);
 	put_cpu();
 }
