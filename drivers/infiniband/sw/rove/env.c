@@ -161,9 +161,13 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 {
 	struct rove_qp *qp = tqp_to_rqp(t);
 
-	if (!qp->dead)
-		hrtimer_start(&qp->timer, ns_to_ktime(deadline),
-			      HRTIMER_MODE_ABS_SOFT);
+	if (qp->dead)
+		return;
+	/* It will let what memory was wanting for go on, and then ask for the deadline. */
+	if (qp->no_memory && hrtimer_is_queued(&qp->timer) &&
+	    hrtimer_get_expires_ns(&qp->timer) < deadline)
+		return;
+	hrtimer_start(&qp->timer, ns_to_ktime(deadline), HRTIMER_MODE_ABS_SOFT);
 }
 
 void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
