@@ -141,6 +141,38 @@ static void t_memory(void)
 		  "8192 bytes at 0xfffffffffffff000, at least 1 byte");
 }
 
+static bool advise(struct ibv_mr *mr, enum ib_uverbs_advise_mr_advice advice, unsigned int len)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, len, mr->lkey };
+	int err = ibv_advise_mr(pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+
+	if (err)
+		errno = err;
+	return !err;
+}
+
+static void t_advice(void)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	struct ibv_alloc_dm_attr space = { .length = 4096 };
+	struct ibv_mr *pinned = ibv_reg_mr(pd, page, sizeof(page), 0);
+	struct ibv_mr *paged = ibv_reg_mr(pd, page, sizeof(page), IBV_ACCESS_ON_DEMAND);
+	struct ibv_dm *dm = ibv_alloc_dm(ctx, &space);
+
+	CHECK(pinned && paged && dm);
+	EXPLAINED(advise(pinned, IBV_ADVISE_MR_ADVICE_PREFETCH, 1), EINVAL,
+		  "lkey %#x: not within an on-demand region of this PD", pinned->lkey);
+	EXPLAINED(advise(paged, IBV_ADVISE_MR_ADVICE_PREFETCH, 4097), EINVAL,
+		  "4097 bytes at %#lx, lkey %#x: not within", (unsigned long)page, paged->lkey);
+	EXPLAINED(advise(paged, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 1), EPERM,
+		  "lkey %#x needs local write", paged->lkey);
+	EXPLAINED(ibv_reg_dm_mr(pd, dm, 0, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND),
+		  EINVAL, "device memory is never paged");
+	space.log_align_req = 13;
+	EXPLAINED(ibv_alloc_dm(ctx, &space), EINVAL, "alloc_dm: 4096 bytes (1 to ");
+	CHECK(!ibv_dereg_mr(pinned) && !ibv_dereg_mr(paged) && !ibv_free_dm(dm));
+}
+
 static void t_modify(void)
 {
 	struct ibv_qp *qp = create_qp(IBV_QPT_RC, 4, 4, 1, 1, 0);
@@ -250,6 +282,7 @@ int main(int argc, char **argv)
 
 	run("the log says why a queue is refused", t_create);
 	run("the log says why a memory region is refused", t_memory);
+	run("the log says why advice, or device memory's registration, is refused", t_advice);
 	run("the log says which attribute of a transition is missing, wrong, or too much", t_modify);
 	run("the log says why an SRQ's limit or a CQ's new size is refused", t_other);
 	run("500 refusals are a few lines", t_rate);

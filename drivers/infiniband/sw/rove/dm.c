@@ -92,8 +92,11 @@ struct ib_mr *rove_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	struct rove_mr *mr;
 	int err;
 
-	if (attr->access_flags & IB_ACCESS_ON_DEMAND)
+	if (attr->access_flags & IB_ACCESS_ON_DEMAND) {
+		rove_refuse(ibpd->device,
+			    "memory region: device memory is never paged, on demand or otherwise");
 		return ERR_PTR(-EINVAL);
+	}
 	err = rove_mr_check_access(ibpd->device, attr->access_flags);
 	if (err)
 		return ERR_PTR(err);

@@ -916,12 +916,20 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 	for (; a->num < num_sge; a->num++) {
 		struct rove_region *r = advised(rdev, ibpd, &sge[a->num]);
 
-		if (!r)
+		if (!r) {
+			rove_refuse(ibpd->device,
+				    "advise_mr: %u bytes at %#llx, lkey %#x: not within an on-demand region of this PD",
+				    sge[a->num].length, sge[a->num].addr,
+				    sge[a->num].lkey);
 			goto err_put;
+		}
 		a->part[a->num].region = r;
 		a->part[a->num].va = sge[a->num].addr;
 		a->part[a->num].len = sge[a->num].length;
 		if (a->write && !(r->access & IB_ACCESS_LOCAL_WRITE)) {
+			rove_refuse(ibpd->device,
+				    "advise_mr: to prefetch for writing, lkey %#x needs local write",
+				    r->key);
 			a->num++;
 			err = -EPERM;
 			goto err_put;
