@@ -107,7 +107,8 @@ else
 	skip "a CPU is taken away" "one CPU, or one that stays"
 fi
 topo_del
-if set_up topo_bond; then
+if topo_bond; then
+	links || bail "links on a bond"
 	goes_on "the bond's cable is pulled, three times" -4 failover
 	t "a link on the bond's active slave, which has the bond's address" link_on_slave &&
 		goes_on "with that link the bond's cable is pulled, three times" -4 failover

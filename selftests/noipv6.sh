@@ -17,7 +17,7 @@ v4_links() {
 }
 pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 100" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 100 %s"; }
 rping_v() { READY=cm_listening both 60 A "rping -s -a %a4 -p %p -V -C 10 -S 4000" "rping -c -a %a4 -p %p -V -C 10 -S 4000"; }
-ud() { both 60 A "ibv_ud_pingpong -d %d -g %g4 -p %p -n 100" "ibv_ud_pingpong -d %d -g %g4 -p %p -n 100 %s"; }
+ud() { both 60 A "ibv_ud_pingpong -c -d %d -g %g4 -p %p -n 100" "ibv_ud_pingpong -c -d %d -g %g4 -p %p -n 100 %s"; }
 v4_links || bail "two links"
 t "ibv_rc_pingpong -c, server A" pp A
 t "ibv_rc_pingpong -c, server B" pp B

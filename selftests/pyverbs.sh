@@ -16,8 +16,7 @@ suite=/usr/share/doc/rdma-core/tests
 
 topo_pair 4200 && links || bail "two links"
 
-# for the tests that want huge pages; a kernel without has no such file
-{ echo 32 > /proc/sys/vm/nr_hugepages; } 2> /dev/null
+[[ ! -e /proc/sys/vm/nr_hugepages ]] || echo 32 > /proc/sys/vm/nr_hugepages || bail "huge pages"
 mkdir "$tmp/tests" && cp "$suite"/* "$tmp/tests/" && gunzip -f "$tmp"/tests/*.gz || bail "the suite unpacked"
 
 # What is skipped on rdma_rxe is its own affair.
@@ -30,6 +29,11 @@ declare -A n=([pass]=0 [skip]=0 [fail]=0) reason
 while read -r name why; do
 	[[ $name == "#"* || ! $name ]] || reason[$name]=$why
 done < "$expected"
+if [[ ! -e /proc/sys/vm/nr_hugepages ]]; then	# User-mode Linux
+	for name in test_odp_rc_huge_traffic test_odp_rc_huge_user_addr_traffic; do
+		reason[tests.test_odp.OdpTestCase.$name]="this kernel has no huge pages"
+	done
+fi
 
 while read -r what name why; do
 	name=${name%:}

@@ -12,7 +12,7 @@ topo_pair 4200 && links || bail "two links"
 # pp SERVER-END GID OPTIONS...
 pp() {
 	local side=$1 gid=$2; shift 2
-	both 60 "$side" "ibv_ud_pingpong -d %d -g $gid -p %p $*" "ibv_ud_pingpong -d %d -g $gid -p %p $* %s"
+	both 60 "$side" "ibv_ud_pingpong -c -d %d -g $gid -p %p $*" "ibv_ud_pingpong -c -d %d -g $gid -p %p $* %s"
 }
 
 # pt SERVER-END PROGRAM OPTIONS...; -6: over IPv6
