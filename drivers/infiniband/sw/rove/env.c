@@ -165,7 +165,7 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 		return;
 	/* It will let what memory was wanting for go on, and then ask for the deadline. */
 	if (qp->no_memory && hrtimer_is_queued(&qp->timer) &&
-	    hrtimer_get_expires_ns(&qp->timer) < deadline)
+	    ktime_before(hrtimer_get_expires(&qp->timer), ns_to_ktime(deadline)))
 		return;
 	hrtimer_start(&qp->timer, ns_to_ktime(deadline), HRTIMER_MODE_ABS_SOFT);
 }
