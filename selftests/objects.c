@@ -214,6 +214,47 @@ static void t_huge(void)
 	}
 }
 
+/* Pages that somebody holds pinned, on the whole machine. */
+static long pinned(void)
+{
+	FILE *f = fopen("/proc/sys/vm/stat_refresh", "w");
+	long n, sum = 0;
+	char name[64];
+
+	if (f && (fputs("1", f) < 0 || fclose(f)))
+		return -1;
+	f = fopen("/proc/vmstat", "r");
+	if (!f)
+		return -1;
+	while (fscanf(f, "%63s %ld", name, &n) == 2)
+		sum += !strcmp(name, "nr_foll_pin_acquired") ? n :
+		       !strcmp(name, "nr_foll_pin_released") ? -n : 0;
+	fclose(f);
+	return sum;
+}
+
+/* What has been pinned before the page that cannot be is let go of. */
+static void t_mr_hole(void)
+{
+	char *p = mmap(NULL, 8 * MB, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(a.pd, p, 4 * MB, RW);
+	long before = pinned();
+	int page;
+
+	CHECK(mr && before >= 1024);
+	for (page = 2047; page > 0; page /= 2) {
+		munmap(p + page * 4096, 4096);
+		FAILS(ibv_reg_mr(a.pd, p, 8 * MB, RW), EFAULT);
+	}
+	if (pinned() != before)
+		printf("# %ld pages pinned before, %ld now\n", before, pinned());
+	CHECK(pinned() == before);
+	CHECK(!ibv_dereg_mr(mr));
+	CHECK(pinned() == before - 1024);
+	munmap(p, 8 * MB);
+}
+
 static void t_mr_refused(void)
 {
 	static char buf[8192];
@@ -447,6 +488,7 @@ int main(int argc, char **argv)
 	run("regions with an IOVA of their own", t_iova);
 	run("regions in huge pages", t_huge);
 	run("regions that are refused", t_mr_refused);
+	run("regions with a hole: what was pinned is let go of", t_mr_hole);
 	run("keys are random", t_mr_keys);
 	run("CQs that are refused", t_cq_refused);
 	run("CQs of all sizes, 3000 of them", t_cq_sizes);
