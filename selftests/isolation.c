@@ -428,7 +428,7 @@ static void fresh(void)
 	CHECK(!ibv_destroy_srq(srq));
 }
 
-/* The completions of all that can be done, errors last. */
+/* The completions of all that can be done, errors last; of any length, so that packets are padded. */
 static void used(void)
 {
 	static const enum ibv_wr_opcode ops[] = {
@@ -442,10 +442,11 @@ static void used(void)
 	unsigned int i;
 
 	for (i = 0; i < 30; i++)
-		CHECK(!rdma(&a, a.qp, ops[i % 3], mine, i % 3 == 2 ? 8 : 5000,
+		CHECK(!rdma(&a, a.qp, ops[i % 3], mine, i % 3 == 2 ? 8 : 5000 - i,
 			    a_mr->lkey, (uintptr_t)mine + 8192, b_mr->rkey));
 	for (i = 0; i < 10; i++) {
 		CHECK(!post_recv(&b, mine + 8192, 8192, b_mr->lkey));
+		sge.length = 3000 - i;
 		CHECK(!ibv_post_send(a.qp, &wr, &bad));
 		CHECK(!done(b.cq, NULL) && !done(a.cq, NULL));
 	}
