@@ -39,13 +39,13 @@ stalled() {
 }
 
 # Traffic for as long as wanted; a lost packet is asked for again for 8 s and more
-# (-u 18: 1 s, -q 7 times).
+# (-u 18: 1 s, -q 7 times).  stream [6]: over IPv6
 stream() {
-	local p=$((port++)) args
+	local p=$((port++)) a=A${1:-4} b=B${1:-4} args
 	args="-F -u 18 -s 65536 --run_infinitely -p $p"
-	spawn "$NSA" ib_write_bw -d "$LA" -x "$(gid_index "$LA" $A4)" $args > "$tmp/stream-a" 2>&1 & server=$!
+	spawn "$NSA" ib_write_bw -d "$LA" -x "$(gid_index "$LA" ${!a})" $args > "$tmp/stream-a" 2>&1 & server=$!
 	wait_for 20 listening "$NSA" $p || return
-	spawn "$NSB" ib_write_bw -d "$LB" -x "$(gid_index "$LB" $B4)" $args $A4 > "$tmp/stream-b" 2>&1 & client=$!
+	spawn "$NSB" ib_write_bw -d "$LB" -x "$(gid_index "$LB" ${!b})" $args $A4 > "$tmp/stream-b" 2>&1 & client=$!
 	wait_for 20 moving && wait_for 20 moving
 }
 stop() { kill -9 $client $server; wait $client $server; } 2> /dev/null
@@ -94,8 +94,9 @@ fails() {
 }
 
 # Tracked as any UDP that nobody answers from where it went: a flow each way, "new".
+# stateful [6]: over IPv6
 stateful() {
-	local rc got flows
+	local gid=%g${1:-4} rc got flows
 	nft "$NSA" -f - <<-'NFT' || return
 		table inet rove {
 			chain c {
@@ -105,7 +106,7 @@ stateful() {
 			}
 		}
 	NFT
-	both 60 A "ibv_rc_pingpong -d %d -g %g4 -p %p -c" "ibv_rc_pingpong -d %d -g %g4 -p %p -c %s"; rc=$?
+	both 60 A "ibv_rc_pingpong -d %d -g $gid -p %p -c" "ibv_rc_pingpong -d %d -g $gid -p %p -c %s"; rc=$?
 	got=$(nft "$NSA" list ruleset) flows=$(nA cat /proc/sys/net/netfilter/nf_conntrack_count)
 	unrule "$NSA" inet
 	echo "$got"; echo "$flows flows"
@@ -180,6 +181,7 @@ if wanted rules; then
 	modprobe -r rove && ct_loaded || bail "nf_conntrack without rove"
 	bridge_of_ends || bail "two links and a bridge"
 	t "ct state: nf_conntrack loaded first" stateful
+	t "ct state, IPv6" stateful 6
 	stream || bail "a stream of WRITEs"
 	for what in "${places[@]}"; do
 		ns=NS${what%%:*}
@@ -189,6 +191,12 @@ if wanted rules; then
 	t "a route that changes: the next packet takes it" rerouted
 	t "a route that changes: datagrams of two address handles, too" rerouted_ud
 	t "tcpdump on the bridge sees the packets as on a wire" capture
+	stop
+	stream 6 || bail "a stream of WRITEs over IPv6"
+	for what in "A:inet output" "M:bridge forward"; do
+		ns=NS${what%%:*}
+		t "IPv6, a drop rule $(name_of "$what"): all stands still; an accept rule, and all goes on" survives "${!ns}" ${what#*:}
+	done
 	stop
 else
 	bridge_of_ends || bail "two links and a bridge"

@@ -241,6 +241,9 @@ static void *do_dm_mr(void)
 }
 static void *do_null_mr(void) { return ibv_alloc_null_mr(a.pd); }
 
+static void *do_channel(void) { return ibv_create_comp_channel(a.ctx); }
+static int un_channel(void *p) { return ibv_destroy_comp_channel(p); }
+
 static void *do_cq(void) { return ibv_create_cq(a.ctx, 300, NULL, NULL, 0); }
 static void *do_cq_ex(void)
 {
@@ -531,6 +534,7 @@ int main(int argc, char **argv)
 		{ "alloc_dm", do_dm, un_dm },
 		{ "reg_dm_mr", do_dm_mr, un_mr },
 		{ "alloc_null_mr", do_null_mr, un_mr },
+		{ "create_comp_channel", do_channel, un_channel, { ENFILE } },
 		{ "create_cq", do_cq, un_cq },
 		{ "create_cq_ex", do_cq_ex, un_cq },
 		{ "resize_cq", do_resize_cq, NULL },

@@ -480,6 +480,20 @@ ok(alive(), "QP 1: garbage for rdma_cm and the MAD layer")
 send(wrong_in_every_way([1], UD))
 ok(alive(), "QP 1: every header wrong in every way")
 
+
+def cm_mad(attribute):
+    return struct.pack("!BBBBHHQHHI", 1, 7, 2, 3, 0, 0, rnd.getrandbits(64), attribute, 0, 0) + rnd.randbytes(232)
+
+
+# ib_cm may answer what it takes for a request: REJ is as long as REQ
+asked = [packet(0x64, 1, i, deth(0x80010000, 1) + cm_mad(0x10 + i % 14)) for i in range(280)]
+ear = Listener(peer_qpn)
+send(asked)
+heard = ear.heard()
+ok(alive() and len(heard) <= len(asked) and all(0 < len(p) <= len(asked[0]) for p in heard),
+   f"QP 1: {len(asked)} messages of the connection manager's get {len(heard)} answers, none longer than they",
+   str([len(p) for p in heard][:10]))
+
 # --- what it costs, and what comes back -----------------------------------------------------
 
 ear, before = Listener(peer_qpn), counters()
@@ -498,7 +512,9 @@ send([packet(op, target, FAR, bytes(ext) + bytes(64 * pay), ackreq=1) for op, (e
 heard = ear.heard()
 ok(len(heard) <= 2 and all(len(p) <= ANSWER for p in heard),
    f"{50 * len(REQUESTS)} packets far ahead: {len(heard)} NAKs", str(len(heard)))
-ok(alive(), "traffic runs")
+silent("RC: every response wrong in every way", wrong_in_every_way([target], RESPONSES),
+       {"drop_unexpected_response": 5 * len(RESPONSES)}, ["drop_qp_state"])
+ok(alive() and qp_state(target) == "RTS", "traffic runs, and that QP is as it was", str(qp_state(target)))
 
 FLOOD = 4000
 

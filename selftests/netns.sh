@@ -54,6 +54,13 @@ x_hidden() { ! inns "$1" rdma link | grep -q "$2"; }
 x_own() {	# COMMAND...
 	nA "$@" && ! nB "$@"
 }
+# B, with the device's own node before it
+x_node() {
+	local node
+	node=$(grep -lx rovea /sys/class/infiniband_verbs/*/ibdev) node=${node%/ibdev} node=/dev/infiniband/${node##*/}
+	[[ -c $node ]] && nA bash -c ": <> $node" && ! nB bash -c ": <> $node" 2> "$tmp/why" &&
+		grep -q 'Permission denied\|not permitted' "$tmp/why"
+}
 x_pp() {
 	local ga gb pid
 	wait_for "$WAIT" xgid "$NSA" rovea $A4 && wait_for "$WAIT" xgid "$NSB" roveb $B4 || return
@@ -77,6 +84,7 @@ t "exclusive: B does not see A's" x_hidden "$NSB" rovea
 t "exclusive: the initial namespace sees neither" x_hidden "" rove
 t "exclusive: B cannot read its counters, A can" x_own rdma statistic show link rovea/1
 t "exclusive: B cannot open it, A can" x_own ibv_devinfo -d rovea
+t "exclusive: B may not open its node, A may" x_node
 t "exclusive: traffic between the two" x_pp
 t "exclusive: rdma_cm between the two" x_rping
 # the veth dies with its namespace, and so does the peer's end

@@ -384,6 +384,9 @@ static void t_domains(void)
 	td = ibv_alloc_td(a.ctx, &tdi);
 	CHECK(td);
 	pdi.td = td;
+	pdi.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	FAILS(ibv_alloc_parent_domain(a.ctx, &pdi), EOPNOTSUPP);
+	pdi.comp_mask = 0;
 	parent = ibv_alloc_parent_domain(a.ctx, &pdi);
 	CHECK(parent);
 	CHECK(ibv_dealloc_td(td) == EBUSY);
