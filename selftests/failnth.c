@@ -15,8 +15,10 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/udmabuf.h>
 #include <net/if.h>
 #include <rdma/rdma_netlink.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -183,7 +185,10 @@ static char *buf;
 static struct ibv_mr *mr, *b_mr, *moving, *odp;
 static struct ibv_cq *cq;
 static struct ibv_srq *srq;
-static struct ibv_qp *ud, *xrc_target;
+static struct ibv_qp *ud, *uc, *xrc_target;
+static struct ibv_ah *ah;
+static struct ibv_mw *window;
+static int shared_buffer;	/* a dma-buf of 64 KiB */
 static struct ibv_xrcd *xrcd;
 static struct ibv_dm *dm;
 
@@ -238,6 +243,10 @@ static int un_dm(void *p) { return ibv_free_dm(p); }
 static void *do_dm_mr(void)
 {
 	return ibv_reg_dm_mr(a.pd, dm, 0, 4096, ALL | IBV_ACCESS_ZERO_BASED);
+}
+static void *do_dmabuf_mr(void)
+{
+	return ibv_reg_dmabuf_mr(a.pd, 0, 64 * KB, 0, shared_buffer, ALL);
 }
 static void *do_null_mr(void) { return ibv_alloc_null_mr(a.pd); }
 
@@ -403,27 +412,56 @@ static int un_modify(void *p)
 
 /*
  * The call that sends: what it cannot build for want of memory is sent by a timer
- * later, so that the caller is told of nothing but success.
+ * later, so that the caller is told of nothing but success.  There may be no receive
+ * for what can be lost: it is not asked for then.
  */
-static void *do_post(void)
+static void *send_with(struct ibv_qp *qp, uint32_t len)
 {
 	static uint32_t round;
-	struct ibv_sge sge = { (uintptr_t)buf, 40000, mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)buf, len, mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 	char *to = buf + 2 * MB;
+	bool lost = qp->qp_type != IBV_QPT_RC;
 	int err;
 
+	if (qp == ud) {
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = 0xfffffe;		/* nobody's */
+		wr.wr.ud.remote_qkey = 1;
+	}
 	/* After traffic the kernel looks at the ring for some time without being called. */
 	usleep(50000);
-	memset(buf, ++round, 40000);
-	memset(to, 0, 40000);
-	if (post_recv(&b, to, 40000, b_mr->lkey))
+	memset(buf, ++round, len);
+	memset(to, 0, len);
+	if (!lost && post_recv(&b, to, len, b_mr->lkey))
 		die("post_recv");
-	err = ibv_post_send(a.qp, &wr, &bad);
-	if (err || done(a.cq, NULL) || done(b.cq, NULL) || memcmp(buf, to, 40000)) {
+	err = ibv_post_send(qp, &wr, &bad);
+	if (err || done(qp->send_cq, NULL) ||
+	    (!lost && (done(b.cq, NULL) || memcmp(buf, to, len)))) {
+		errno = EIO;
+		return NULL;
+	}
+	return buf;
+}
+
+static void *do_post(void) { return send_with(a.qp, 40000); }
+static void *do_post_uc(void) { return send_with(uc, 40000); }
+static void *do_post_ud(void) { return send_with(ud, 1000); }
+
+/* As one work request of the send queue; the window is bound anew each time. */
+static void *do_bind(void)
+{
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { .mr = mr, .addr = (uintptr_t)buf, .length = 4096,
+			       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE },
+	};
+
+	usleep(50000);
+	if (ibv_bind_mw(a.qp, window, &bind) || done(a.cq, NULL)) {
 		errno = EIO;
 		return NULL;
 	}
@@ -510,6 +548,26 @@ static int un_link(void *p)
 	return system("rdma link delete faulty") || exists();
 }
 
+/* From a driver that lends memory of ours to others; false where there is none. */
+static bool make_buffer(void)
+{
+	struct udmabuf_create c = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = 64 * KB };
+	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+
+	if (dev < 0)
+		return false;
+	c.memfd = memfd_create("failnth", MFD_ALLOW_SEALING);
+	if ((int)c.memfd < 0 || ftruncate(c.memfd, c.size) ||
+	    fcntl(c.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		die("memfd");
+	shared_buffer = ioctl(dev, UDMABUF_CREATE, &c);
+	if (shared_buffer < 0)
+		die("UDMABUF_CREATE");
+	close(c.memfd);
+	close(dev);
+	return true;
+}
+
 static void undo(const char *name, int (*un)(void *), void *made)
 {
 	if (!un(made))
@@ -533,6 +591,7 @@ int main(int argc, char **argv)
 		{ "alloc_mw", do_mw, un_mw },
 		{ "alloc_dm", do_dm, un_dm },
 		{ "reg_dm_mr", do_dm_mr, un_mr },
+		{ "reg_dmabuf_mr", do_dmabuf_mr, un_mr },
 		{ "alloc_null_mr", do_null_mr, un_mr },
 		{ "create_comp_channel", do_channel, un_channel, { ENFILE } },
 		{ "create_cq", do_cq, un_cq },
@@ -557,11 +616,15 @@ int main(int argc, char **argv)
 		{ "advise_mr", do_advise, NULL },
 		/* there is no call when the kernel looks at the ring just then */
 		{ "post_send", do_post, NULL, .misses = 20 },
+		{ "post_send UC", do_post_uc, NULL, .misses = 20 },
+		{ "post_send UD", do_post_ud, NULL, .misses = 20 },
+		{ "bind_mw", do_bind, NULL, .misses = 20 },
 		{ "modify_qp, RESET to RTS", do_modify, un_modify },
 		/* ENFILE: no memory for the inode of a socket */
 		{ "rdma link add", do_link, un_link, { ENOBUFS, ENFILE } },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	bool no_buffer;
 	unsigned int i;
 
 	if (argc < 6) {
@@ -580,12 +643,17 @@ int main(int argc, char **argv)
 	device = a.ctx->device;
 	buf = mmap(NULL, 4 * MB, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	mr = ibv_reg_mr(a.pd, buf, 4 * MB, ALL);
+	mr = ibv_reg_mr(a.pd, buf, 4 * MB, ALL | IBV_ACCESS_MW_BIND);
 	b_mr = ibv_reg_mr(b.pd, buf, 4 * MB, ALL);
 	cq = do_cq();
 	srq = do_srq();
 	xrcd = do_xrcd();
 	dm = do_dm();
+	window = ibv_alloc_mw(a.pd, IBV_MW_TYPE_1);
+	ah = do_ah();
+	no_buffer = !make_buffer();
+	if (!window || !ah)
+		die("window, address handle");
 	if (!mr || !b_mr || !cq || !srq || !xrcd || !dm)
 		die("objects");
 	ud = do_ud();
@@ -597,9 +665,20 @@ int main(int argc, char **argv)
 	if (ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 			  IBV_QP_PORT | IBV_QP_QKEY))
 		die("UD QP to INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(ud, &attr, IBV_QP_STATE))
+		die("UD QP to RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
+		die("UD QP to RTS");
 	pair_open();
+	uc = do_uc();
+	if (!uc)
+		die("UC QP");
+	connect_qp(&a, uc, &b, 0xfffffe);	/* nobody's */
 	for (i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
-		if (verbs[i].call == do_link && !netdev)
+		if ((verbs[i].call == do_link && !netdev) ||
+		    (verbs[i].call == do_dmabuf_mr && no_buffer))
 			continue;
 		if (verbs[i].call == do_modify) {
 			attr.qp_state = IBV_QPS_RESET;
@@ -612,6 +691,9 @@ int main(int argc, char **argv)
 	good = true;
 	pair_close();
 	undo("UD QP", un_qp, ud);
+	undo("UC QP", un_qp, uc);
+	undo("AH", un_ah, ah);
+	undo("MW", un_mw, window);
 	undo("XRC target", un_qp, xrc_target);
 	undo("SRQ", un_srq, srq);
 	undo("XRCD", un_xrcd, xrcd);

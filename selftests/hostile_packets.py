@@ -39,6 +39,7 @@ RESPONSES = {13: (4, 1), 14: (0, 1), 15: (4, 1), 16: (4, 1), 17: (4, 0), 18: (12
 seed = int(sys.argv[8]) if len(sys.argv) > 8 else random.randrange(1 << 30)
 rnd = random.Random(seed)
 raw_sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+raw6_sock = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_UDP)
 count = failed = 0
 ip_id = 1
 
@@ -96,6 +97,23 @@ def reth(va, rkey, length):
     return struct.pack("!QII", va, rkey, length)
 
 
+class V6(bytes):
+    """From the UDP header on, without a checksum, which the ICRC stands in for."""
+
+
+def packet6(opcode, qpn, psn, rest=b"", flip=0):
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+        s.connect((DST6, PORT))
+        src = s.getsockname()[0]
+    bth = bth_header(opcode, qpn, psn) + rest
+    length = 8 + len(bth) + 4
+    udp = struct.pack("!HHHH", 0xc123, PORT, length, 0)
+    ip = b"\x6f\xff\xff\xff" + struct.pack("!HBB", length, 17, 0xff) + \
+        socket.inet_pton(socket.AF_INET6, src) + socket.inet_pton(socket.AF_INET6, DST6)
+    crc = crc32(b"\xff" * 8 + ip + udp[:6] + b"\xff\xff" + bth[:4] + b"\xff" + bth[5:])
+    return V6(udp + bth + struct.pack("<I", crc ^ flip))
+
+
 class Cut(bytes):
     """What is behind the UDP header comes in 14 pieces, each on a page of its own."""
 
@@ -124,6 +142,8 @@ def send(packets):
     for p in packets:
         if isinstance(p, Cut):
             send_cut(p)
+        elif isinstance(p, V6):
+            raw6_sock.sendto(p, (DST6, 0))
         else:
             raw_sock.sendto(p, (DST, 0))
 
@@ -256,6 +276,9 @@ case("pad that does not fit", [packet(4, qpn, FAR, bytes(n), pad=p) for n in ran
      {"drop_malformed": 12})
 case("pad where there is no payload", [packet(12, qpn, FAR, reth(addr, rkey, 64) + bytes(p), pad=p) for p in (1, 2, 3)],
      {"drop_malformed": 3})
+case("IPv6: a wrong source, a wrong ICRC, no such queue pair",
+     [packet6(4, qpn, FAR, bytes(64))] * 2 + [packet6(4, qpn, FAR, bytes(64), flip=1)] * 3 + [packet6(4, 0x123456, FAR, bytes(64))] * 4,
+     {"drop_wrong_source": 2, "rx_icrc_encapsulated": 3, "drop_unknown_qp": 4})
 case("IPv4 options", [full(17, options=b"\x01" * n) for n in (4, 20, 40)], {"drop_unexpected_response": 3}, least=True)
 
 
@@ -380,8 +403,8 @@ ANSWER = 20 + 8 + 12 + 4 + 4    # an acknowledge with its IP header
 
 class Listener:
     """What DST sends to RoCE's port; of @but's, the connection with traffic on it, nothing."""
-    def __init__(self, but=None):
-        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+    def __init__(self, but=None, v6=False):
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x86dd if v6 else 0x0800))
         self.but = but
         if but is not None:
             # in BPF: the word of the BTH that has the QP's number, without its first byte
@@ -402,11 +425,12 @@ class Listener:
                 p = self.sock.recv(65535)
             except (TimeoutError, socket.timeout):
                 break
-            if p[9] != 17 or p[12:16] != socket.inet_aton(DST) or \
-                    p[22:24] != struct.pack("!H", PORT):
-                continue
+            if p[0] >> 4 == 6:
+                ours, at = p[6] == 17 and p[8:24] == socket.inet_pton(socket.AF_INET6, DST6), 40
+            else:
+                ours, at = p[9] == 17 and p[12:16] == socket.inet_aton(DST), 20
             # what came before the filter was there
-            if int.from_bytes(p[33:36], "big") != self.but:
+            if ours and p[at + 2:at + 4] == struct.pack("!H", PORT) and int.from_bytes(p[at + 13:at + 16], "big") != self.but:
                 got.append(p)
         lost = struct.unpack("II", self.sock.getsockopt(263, 6, 8))[1]      # PACKET_STATISTICS
         self.sock.close()
@@ -418,9 +442,11 @@ def deth(qkey, src=0x77):
 
 
 def heads(op, ext):
-    """Extended headers: empty ones, and two that are wrong; a UD QP looks at the Q_Key first."""
-    key = struct.pack("!I", QKEY) if op in UD else b""
-    return [key + fill[len(key):] for fill in (bytes(ext), rnd.randbytes(ext), b"\xff" * ext)]
+    """Extended headers: empty ones, and two that are wrong.  A UD QP looks at the Q_Key
+    first, an XRC target at the SRQ's number, which once is none."""
+    key = struct.pack("!I", QKEY if op in UD else other["xrc_srq"]) if op in UD | XRC else b""
+    keys = [key, key, key if op in UD else b""]
+    return [k + fill[len(k):] for k, fill in zip(keys, (bytes(ext), rnd.randbytes(ext), b"\xff" * ext))]
 
 
 def wrong_in_every_way(qps, ops):
@@ -496,16 +522,23 @@ ok(alive() and len(heard) <= len(asked) and all(0 < len(p) <= len(asked[0]) for 
 
 # --- what it costs, and what comes back -----------------------------------------------------
 
-ear, before = Listener(peer_qpn), counters()
-sent = list(wrong_in_every_way(shared, REQUESTS))
-send(sent)
-heard = ear.heard()
-ok(len(shared) > 5 * len(REQUESTS) and alive(), "RC: a queue pair for each", str(len(shared)))
-late = counters().get("drop_qp_state", 0) - before.get("drop_qp_state", 0)
-ok(not late, "RC: none was dead when its packets came", f"{late} packets")
-ok(len(heard) <= len(sent) and all(len(p) <= ANSWER for p in heard) and alive(),
-   f"RC with an SRQ: every header wrong in every way: {len(heard)} answers to {len(sent)} packets, none above {ANSWER} bytes",
-   str([len(p) for p in heard if len(p) > ANSWER]))
+def few_answers(name, qps, ops):
+    """To each packet an acknowledge at most; @qps are as many as wrong_in_every_way() wants."""
+    ear, before = Listener(peer_qpn), counters()
+    sent = list(wrong_in_every_way(qps, ops))
+    send(sent)
+    heard = ear.heard()
+    ok(len(qps) > 5 * len(ops) and alive(), f"{name}: a queue pair for each", str(len(qps)))
+    late = counters().get("drop_qp_state", 0) - before.get("drop_qp_state", 0)
+    ok(not late, f"{name}: none was dead when its packets came", f"{late} packets")
+    ok(0 < len(heard) <= len(sent) and all(len(p) <= ANSWER for p in heard) and alive(),
+       f"{name}: every header wrong in every way: {len(heard)} answers to {len(sent)} packets, none above {ANSWER} bytes",
+       str([len(p) for p in heard if len(p) > ANSWER]))
+
+
+few_answers("RC with an SRQ", shared, REQUESTS)
+few_answers("XRC", [int(q) for q in re.findall(r"^# service xrc (\d+)", info, re.M)],
+            {op: XRC[op] for op in XRC if op & 0x1f in REQUESTS})
 target = idle.pop()
 ear = Listener(peer_qpn)
 send([packet(op, target, FAR, bytes(ext) + bytes(64 * pay), ackreq=1) for op, (ext, pay) in REQUESTS.items()] * 50)
@@ -533,7 +566,7 @@ def busy():
 
 def cost(packets):
     """Seconds a packet, and what came back; not counted is what listening took."""
-    ear = Listener()
+    ear = Listener(v6=isinstance(packets[0], V6))
     start = busy()
     send(packets)
     listening = time.process_time()
@@ -556,6 +589,11 @@ floods = {
     "a PSN far behind": packet(4, qpn, FAR * 3, body),
     "an unknown opcode": packet(0xff, qpn, FAR, body),
     "another service": packet(0x24, qpn, FAR, body),
+    "no such QP, IPv6": packet6(4, 0x123456, FAR, body),
+    "a wrong ICRC, IPv6": packet6(4, qpn, FAR, body, flip=1),
+    "a wrong source, IPv6": packet6(4, qpn, FAR, body),
+    "a wrong Q_Key for QP 1": packet(0x64, 1, FAR, deth(1, 1) + bytes(256)),
+    "garbage for QP 1": packet(0x64, 1, FAR, deth(0x80010000, 1) + b"\1\7\2" + bytes(253)),
 }
 # The traffic holds its breath: all that is heard now is an answer, and all time the flood's.
 os.kill(int(PID), signal.SIGSTOP)

@@ -20,14 +20,18 @@ if [[ -d /sys/kernel/debug/failslab ]]; then
 fi
 # who spins at a real-time priority shall have all of a CPU
 declare -A pace
-for f in /proc/sys/kernel/sched_rt_runtime_us /sys/kernel/debug/sched/fair_server/cpu*/runtime; do
+knobs=(/proc/sys/kernel/sched_rt_runtime_us /sys/kernel/debug/sched/fair_server/cpu*/runtime)
+for f in "${knobs[@]}"; do
 	[[ -f $f ]] || continue
 	pace[$f]=$(< "$f")
 	[[ $f == *_us ]] && echo -1 > "$f" || echo 0 > "$f"
 done
 extra_cleanup() {
 	[[ ! $FAILSLAB ]] || umount "$FAILSLAB"
-	for f in "${!pace[@]}"; do echo "${pace[$f]}" > "$f"; done
+	# the bound after what it bounds, else it is refused
+	for f in "${knobs[@]:1}" "$knobs"; do
+		[[ ! ${pace[$f]} ]] || echo "${pace[$f]}" > "$f"
+	done
 }
 
 checked_traffic

@@ -1381,7 +1381,21 @@ static void other_services(void)
 			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
 				      .hop_limit = 64 } },
 	};
-	struct ibv_qp *ud, *uc, *shared[SHARED];
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex xrc_srq_init = {
+		.attr = { 64, 1, 0 }, .srq_type = IBV_SRQT_XRC, .pd = B.pd, .cq = cq,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+	};
+	struct ibv_qp_init_attr_ex xrc_init = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+	};
+	struct ibv_qp *ud, *uc, *shared[2 * SHARED];
+	struct ibv_srq *xrc_srq;
+	uint32_t xrc_srqn;
 	int i;
 
 	must(cq, "create_cq");
@@ -1392,8 +1406,14 @@ static void other_services(void)
 	init.qp_type = IBV_QPT_RC;
 	init.srq = ibv_create_srq(B.pd, &srq_init);
 	must(init.srq, "create_srq");
-	for (i = 0; i < SHARED; i++) {
-		shared[i] = ibv_create_qp(B.pd, &init);
+	xrc_init.xrcd = ibv_open_xrcd(B.ctx, &domain);
+	must(xrc_init.xrcd, "open_xrcd");
+	xrc_srq_init.xrcd = xrc_init.xrcd;
+	xrc_srq = ibv_create_srq_ex(B.ctx, &xrc_srq_init);
+	must(xrc_srq && !ibv_get_srq_num(xrc_srq, &xrc_srqn), "create_srq_ex");
+	for (i = 0; i < 2 * SHARED; i++) {
+		shared[i] = i < SHARED ? ibv_create_qp(B.pd, &init) :
+					 ibv_create_qp_ex(B.ctx, &xrc_init);
 		must(shared[i], "create_qp");
 	}
 	must(ud && uc, "create_qp");
@@ -1404,19 +1424,21 @@ static void other_services(void)
 			    IBV_QP_ACCESS_FLAGS) &&
 	     !ibv_modify_qp(uc, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN), "UC to RTR");
-	for (i = 0; i < SHARED; i++)
+	for (i = 0; i < 2 * SHARED; i++)
 		must(!ibv_modify_qp(shared[i], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 				    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
 		     !ibv_modify_qp(shared[i], &rtr, IBV_QP_STATE | IBV_QP_AV |
 				    IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-		     "RC with SRQ to RTR");
+		     "RC with SRQ, XRC target to RTR");
 	for (i = 0; i < 32; i++)
 		must(!ibv_post_recv(ud, &recv, &bad) && !ibv_post_recv(uc, &recv, &bad) &&
-		     !ibv_post_srq_recv(init.srq, &recv, &bad), "post_recv");
+		     !ibv_post_srq_recv(init.srq, &recv, &bad) &&
+		     !ibv_post_srq_recv(xrc_srq, &recv, &bad), "post_recv");
 	printf("# service ud %u\n# service uc %u\n", ud->qp_num, uc->qp_num);
-	for (i = 0; i < SHARED; i++)
-		printf("# service srq %u\n", shared[i]->qp_num);
+	printf("# service xrc_srq %u\n", xrc_srqn);
+	for (i = 0; i < 2 * SHARED; i++)
+		printf("# service %s %u\n", i < SHARED ? "srq" : "xrc", shared[i]->qp_num);
 }
 
 static void run_traffic(const char *path)
