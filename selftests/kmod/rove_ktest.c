@@ -130,8 +130,10 @@ static void log_op(struct op *op, struct ib_wc *wc, int *count)
 	spin_lock_irqsave(&op->e->log_lock, flags);
 	if (op->seq >= 0)
 		pr_info("# a second completion of one work request\n");
-	op->seq = (*count)++;
+	op->seq = *count;
 	op->wc = *wc;
+	/* Pairs with done_by(): who sees the count sees the rest. */
+	smp_store_release(count, *count + 1);
 	spin_unlock_irqrestore(&op->e->log_lock, flags);
 }
 
@@ -166,7 +168,8 @@ static bool done_by(const int *count, int want, int secs)
 {
 	unsigned long end = jiffies + secs * HZ;
 
-	while (READ_ONCE(*count) < want) {
+	/* Pairs with log_op(). */
+	while (smp_load_acquire(count) < want) {
 		if (time_after(jiffies, end))
 			return false;
 		poll_direct(a);
