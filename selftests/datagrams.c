@@ -9,6 +9,7 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <pthread.h>
 
 #include "points.h"
 
@@ -518,6 +519,76 @@ static void test_multicast(const union ibv_gid *group)
 	outcome(good, "a queue pair is left in a group");
 }
 
+#define TURNS	200
+
+struct member {
+	struct end *e;
+	const union ibv_gid *group;
+	pthread_barrier_t *together;
+	int wrong;
+};
+
+/* In with the others, out with the others; between the two main() has a look. */
+static void *in_and_out(void *p)
+{
+	struct member *m = p;
+	int i;
+
+	for (i = 0; i < TURNS; i++) {
+		pthread_barrier_wait(m->together);
+		m->wrong += !!ibv_attach_mcast(m->e->qp, m->group, 0);
+		pthread_barrier_wait(m->together);
+		pthread_barrier_wait(m->together);
+		m->wrong += !!ibv_detach_mcast(m->e->qp, m->group, 0);
+	}
+	return NULL;
+}
+
+/*
+ * The first two members of a group come at once, and leave at once: both get what is
+ * sent while they are in, for the netdev is in the group before either is told so.
+ */
+static void test_at_once(const union ibv_gid *group)
+{
+	struct end *from = end_new(QKEY, 0);
+	struct ibv_ah *ah = make_ah(group);
+	pthread_barrier_t together;
+	struct member m[2];
+	struct ibv_wc wc;
+	pthread_t t[2];
+	bool good = true;
+	int i, k;
+
+	if (!ah || pthread_barrier_init(&together, NULL, 3))
+		die("a group");
+	for (k = 0; k < 2; k++) {
+		m[k] = (struct member) { end_new(QKEY, 0), group, &together };
+		if (pthread_create(&t[k], NULL, in_and_out, &m[k]))
+			die("pthread_create");
+	}
+	for (i = 0; i < TURNS; i++) {
+		pthread_barrier_wait(&together);
+		for (k = 0; k < 2; k++)
+			post_recv(m[k].e, 200);
+		pthread_barrier_wait(&together);
+		post_send(from, ah, 0xffffff, QKEY, 20);
+		good &= check(poll_some(from->scq, &wc, 1, 5) == 1, "turn %d: sent", i);
+		for (k = 0; k < 2; k++)
+			good &= check(poll_some(m[k].e->rcq, &wc, 1, good ? 5 : 0.1) == 1,
+				      "turn %d: member %d gets it", i, k);
+		pthread_barrier_wait(&together);
+	}
+	for (k = 0; k < 2; k++) {
+		pthread_join(t[k], NULL);
+		good &= check(!m[k].wrong, "member %d: %d calls failed", k, m[k].wrong);
+		end_free(m[k].e);
+	}
+	pthread_barrier_destroy(&together);
+	ibv_destroy_ah(ah);
+	end_free(from);
+	outcome(good, "a group's first two members come and leave at once");
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -552,6 +623,7 @@ int main(int argc, char **argv)
 	if (argc > 3) {
 		if (inet_pton(AF_INET6, argv[3], group.raw) != 1)
 			return 2;
+		test_at_once(&group);
 		test_multicast(&group);
 	}
 	ibv_destroy_ah(ah);
