@@ -1298,6 +1298,84 @@ static void last_debts(void)
 	CHECK(wired == 1 && wire[0].syndrome == ACK_PLAIN, "%u packets", wired);
 }
 
+/* Was nothing but an acknowledgment of @psn sent, and did it wait? */
+static bool ack_alone(u32 psn, bool waited, u64 since)
+{
+	return wired == 1 && wire[0].opcode == ROVE_OP_ACKNOWLEDGE && wire[0].psn == psn &&
+	       (wire[0].at - since >= q->hold_ns) == waited;
+}
+
+/* One message's acknowledgment waits for the answer, and goes behind it. */
+static void acks_held(void)
+{
+	u64 since;
+
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	CHECK(!untouched() && !wired, "%u packets", wired);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	CHECK(wired == 2 && wire[0].opcode == ROVE_OP_WRITE_ONLY && wire[1].psn == EPSN &&
+	      wire[1].opcode == ROVE_OP_ACKNOWLEDGE, "%u packets, %x, %x", wired,
+	      wire[0].opcode, wire[1].opcode);
+	run();
+	CHECK(wired == 2, "%u packets", wired);
+
+	/* A response goes before what is posted. */
+	wired = 0;
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, 8, 0);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	run();
+	CHECK(wired == 2 && wire[0].opcode == ROVE_OP_READ_RESP_ONLY &&
+	      wire[1].opcode == ROVE_OP_WRITE_ONLY, "%u packets, %x first", wired,
+	      wire[0].opcode);
+
+	/* None comes. */
+	wired = 0;
+	since = sim.now;
+	request(ROVE_OP_WRITE_ONLY, EPSN + 2, true, 8, 8);
+	run();
+	CHECK(ack_alone(EPSN + 2, true, since), "%u packets", wired);
+
+	/* A second message, the beginning of one, and one that came before do not wait. */
+	wired = 0;
+	since = sim.now;
+	request(ROVE_OP_WRITE_ONLY, EPSN + 3, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 4, true, 8, 8);
+	run();
+	CHECK(ack_alone(EPSN + 4, false, since), "%u packets", wired);
+	wired = 0;
+	since = sim.now;
+	request(ROVE_OP_WRITE_FIRST, EPSN + 5, true, MTU + 8, MTU);
+	run();
+	CHECK(ack_alone(EPSN + 5, false, since), "%u packets", wired);
+	wired = 0;
+	since = sim.now;
+	request(ROVE_OP_WRITE_FIRST, EPSN + 5, true, MTU + 8, MTU);
+	run();
+	CHECK(ack_alone(EPSN + 5, false, since), "%u packets", wired);
+
+	/* Who may not post does not answer. */
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	q->t.state = ROVE_TQP_RTR;
+	since = sim.now;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(ack_alone(EPSN, false, since), "%u packets", wired);
+
+	/* The QP ends. */
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	rove_tqp_answer(&q->t);
+	net_flush(q);
+	CHECK(wired == 1 && wire[0].psn == EPSN, "%u packets", wired);
+}
+
 /* Who asks again for an earlier one asks again for those behind it, too. */
 static void cut_replies(void)
 {
@@ -1652,7 +1730,8 @@ int byhand_run(void)
 		syndromes, old_news, timeouts, response_middles, response_anyway,
 		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
-		in_between, xrc_sides, xrc_stays, acks_wanted, acks_of_others, gaps, uc_gaps,
+		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
+		gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,
 		page_naks, budgets,

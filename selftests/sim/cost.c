@@ -156,6 +156,11 @@ void rove_env_defer_send(struct rove_tqp *t)
 	to_end(t)->owed = true;
 }
 
+bool rove_env_hold_ack(struct rove_tqp *t, u64 now)
+{
+	return false;
+}
+
 int rove_env_dest(struct rove_tqp *t, u32 ah)
 {
 	return -1;

@@ -449,6 +449,15 @@ void rove_env_defer_send(struct rove_tqp *t)
 	}
 }
 
+bool rove_env_hold_ack(struct rove_tqp *t, u64 now)
+{
+	struct sim_qp *qp = to_qp(t);
+
+	if (qp->hold_ns)
+		env_doorbell(qp, qp->hold_ns);
+	return qp->hold_ns;
+}
+
 /* What is true of a requester whenever nobody is in it. */
 void env_check(struct sim_qp *qp)
 {

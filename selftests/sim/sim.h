@@ -345,6 +345,7 @@ struct sim_qp {
 	bool same_id;		/* it sends single packets, all of one ID */
 	u32 split;		/* how many of its super-packets are split (ppm) */
 	bool gro;		/* what comes to it may be merged */
+	u32 hold_ns;		/* its acknowledgments wait so long for what is posted */
 	u64 last_arrival;	/* of a packet sent by this QP */
 	bool blackhole;		/* packets it sends vanish */
 

@@ -341,6 +341,7 @@ static void choose_path(struct sim_qp *qp, const struct sim_qp *like)
 	qp->ttl = between(2, 255);
 	qp->ip_options = below(16) ? 0 : 4 * between(1, 10);
 	qp->gro = rnd() & 1;
+	qp->hold_ns = sc->run || rnd() & 1 ? 0 : below(500000);
 	if (like) {
 		memcpy(qp->addr, like->addr, sizeof(qp->addr));
 		qp->sport = like->sport;

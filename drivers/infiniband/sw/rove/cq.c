@@ -58,10 +58,26 @@ static bool rove_cq_hold_event(struct rove_cq *cq, u32 n)
 	return true;
 }
 
+static u32 rove_cq_arm(const struct rove_cq *cq)
+{
+	return cq->user ? READ_ONCE(cq->ring.hdr->arm) : cq->armed;
+}
+
+bool rove_cq_armed(struct rove_cq *cq)
+{
+	unsigned long flags;
+	u32 arm;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	arm = rove_cq_arm(cq);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return arm != ROVE_CQ_ARM_NONE;
+}
+
 /* Does the consumer want to know of the @n that have just been added? */
 static bool rove_cq_wants_event(struct rove_cq *cq, u32 n, bool solicited)
 {
-	u32 arm = cq->user ? READ_ONCE(cq->ring.hdr->arm) : cq->armed;
+	u32 arm = rove_cq_arm(cq);
 
 	if (arm != ROVE_CQ_ARM_NEXT &&
 	    !(arm == ROVE_CQ_ARM_SOLICITED && solicited))
@@ -472,7 +488,7 @@ int rove_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	/* asking for less does not take back what was asked for before */
-	arm = cq->user ? READ_ONCE(cq->ring.hdr->arm) : cq->armed;
+	arm = rove_cq_arm(cq);
 	arm = next || arm == ROVE_CQ_ARM_NEXT ? ROVE_CQ_ARM_NEXT :
 						ROVE_CQ_ARM_SOLICITED;
 	if (cq->user)

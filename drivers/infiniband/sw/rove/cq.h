@@ -80,6 +80,9 @@ int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, u32 n,
  */
 void rove_cq_local_peer(struct rove_cq *cq);
 
+/* Does the consumer want an event, rather than poll? */
+bool rove_cq_armed(struct rove_cq *cq);
+
 /**
  * rove_cq_notify() - send the events owed
  * @cq: the CQ

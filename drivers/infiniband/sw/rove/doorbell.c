@@ -27,6 +27,11 @@
  * The flag and the ring's producer index are a Dekker pair: the program
  * stores the index, fences, loads the flag; we store the flag, fence, load the index.
  *
+ * Programs that take turns (one asks, one answers) would have an acknowledgment cross the
+ * network in between, and the answer behind it.  Where each message has been answered
+ * soon, by a program that polls, the acknowledgment waits for the next answer to share
+ * its train; the timer sends it when none comes.
+ *
  * One flag a QP rather than one a context: a streaming QP must not make a
  * latency-bound one of the same program wait for the next tick.
  */
@@ -51,19 +56,77 @@
 #define WINDOW_POSTS	3
 /* Work requests posted together that are worth a wake-up call. */
 #define WINDOW_LIST	16
+/* Messages that a program has answered soon, each before the next came. */
+#define ANSWERS		8
+/* How long an acknowledgment waits for the next answer; soon is half of it. */
+#define ANSWER_NS	(500 * NSEC_PER_USEC)
 
 static void set_need_wakeup(struct rove_qp *qp, struct rove_ring *ring, bool need)
 {
 	WRITE_ONCE(ring->hdr->flags, need ? ROVE_RING_NEED_WAKEUP : 0);
 }
 
+/* Something was posted since a message came, if one did. */
+static void answered(struct rove_doorbell *db, u64 now)
+{
+	if (!db->asked_at)
+		return;
+	if (now - db->asked_at > ANSWER_NS / 2)
+		db->answers = 0;
+	else if (db->answers < ANSWERS)
+		db->answers++;
+	db->asked_at = 0;
+}
+
 void rove_doorbell_run(struct rove_qp *qp)
 {
-	if (qp->t.state == ROVE_TQP_ERR)
+	u64 now;
+
+	if (qp->t.state == ROVE_TQP_ERR) {
 		rove_tqp_flush(&qp->t);
-	else
-		rove_tqp_send(&qp->t, ktime_get_ns());
+	} else {
+		now = ktime_get_ns();
+		if (rove_env_sq_pending(&qp->t))
+			answered(&qp->db, now);
+		rove_tqp_send(&qp->t, now);
+	}
 	rove_doorbell_settle(qp);
+}
+
+bool rove_doorbell_expects(struct rove_qp *qp, u64 now)
+{
+	struct rove_doorbell *db = &qp->db;
+
+	/* Two, and no answer between them. */
+	if (db->asked_at)
+		db->answers = 0;
+	db->asked_at = now;
+	if (db->answers < ANSWERS || db->open || qp->dead)
+		return false;
+	/* Who sleeps is some time in waking up, and the peer has nothing to do meanwhile. */
+	if (rove_cq_armed(to_rcq(qp->ibqp.recv_cq)))
+		return false;
+	/* It goes on running when the answer comes: one interrupt for many messages. */
+	if (!hrtimer_is_queued(&qp->window))
+		hrtimer_start(&qp->window, ns_to_ktime(ANSWER_NS), HRTIMER_MODE_REL_SOFT);
+	return true;
+}
+
+/* The timer has run while an acknowledgment waits: it may be of a later message. */
+static void expect_on(struct rove_qp *qp, u64 now)
+{
+	u64 waited = now - qp->db.asked_at;
+
+	if (waited < ANSWER_NS) {
+		hrtimer_start(&qp->window, ns_to_ktime(ANSWER_NS - waited),
+			      HRTIMER_MODE_REL_SOFT);
+		return;
+	}
+	qp->db.answers = 0;
+	if (rove_at_home(qp))
+		rove_tqp_send(&qp->t, now);
+	else
+		rove_defer(qp);
 }
 
 static void open_window(struct rove_qp *qp)
@@ -223,14 +286,16 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
 	u32 fetched;
 
-	rove_count(qp->rdev, SQ_POLL);
 	if (!rove_qp_trylock(qp)) {
 		/* It is being looked after, and will be once more. */
 		rove_defer(qp);
 		return HRTIMER_NORESTART;
 	}
 	fetched = qp->t.req.fetched;
-	if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
+	if (qp->t.resp.ack_held && qp->t.state != ROVE_TQP_ERR && !qp->dead) {
+		expect_on(qp, ktime_get_ns());
+	} else if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
+		rove_count(qp->rdev, SQ_POLL);
 		if (rove_at_home(qp))
 			rove_tqp_send(&qp->t, ktime_get_ns());
 		else

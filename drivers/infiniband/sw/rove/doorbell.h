@@ -22,6 +22,12 @@ void rove_doorbell_run(struct rove_qp *qp);
  */
 void rove_doorbell_settle(struct rove_qp *qp);
 
+/*
+ * A message has come at @now: is an answer likely to be posted soon?  If so, the
+ * transport gets its turn then, or after a time.  QP locked.
+ */
+bool rove_doorbell_expects(struct rove_qp *qp, u64 now);
+
 /* Back to the state of a new QP.  QP locked. */
 void rove_doorbell_reset(struct rove_qp *qp);
 

@@ -157,6 +157,11 @@ void rove_env_defer_send(struct rove_tqp *t)
 		rove_defer(qp);
 }
 
+bool rove_env_hold_ack(struct rove_tqp *t, u64 now)
+{
+	return rove_doorbell_expects(tqp_to_rqp(t), now);
+}
+
 void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 {
 	struct rove_qp *qp = tqp_to_rqp(t);

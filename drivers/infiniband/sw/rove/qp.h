@@ -57,6 +57,8 @@ enum rove_qp_deferred {
  * @interval: nanoseconds between ticks
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
+ * @answers: messages in a row that the program answered soon
+ * @asked_at: when the last came, ns; 0: answered
  */
 struct rove_doorbell {
 	bool watched;
@@ -70,6 +72,8 @@ struct rove_doorbell {
 	u32 interval;
 	u32 msn;
 	u32 cq_prod;
+	u8 answers;
+	u64 asked_at;
 };
 
 /**

@@ -81,7 +81,7 @@ void rove_req_flush(struct rove_tqp *t);
 void rove_req_check_drained(struct rove_tqp *t);
 
 /* Responder: a request packet has come. */
-void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
+void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
 /* UC: a packet has come. */
 void rove_uc_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
 /* Responder: send replies, NAK or ACK that are due. */

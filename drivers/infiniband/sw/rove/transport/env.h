@@ -110,6 +110,19 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b);
 void rove_env_defer_send(struct rove_tqp *t);
 
 /**
+ * rove_env_hold_ack() - may an acknowledgment wait for what the program answers?
+ * @t: the QP, in RTS
+ * @now: time
+ *
+ * Asked about a message that has come whole when no other acknowledgment is due.  The
+ * peer's completion is late by that wait, if the program answers nothing.
+ *
+ * Return: true: the environment calls rove_tqp_send() when the program posts, or has not
+ * for long.
+ */
+bool rove_env_hold_ack(struct rove_tqp *t, u64 now);
+
+/**
  * rove_env_crc32() - CRC-32 (IEEE 802.3, reflected), no final complement
  * @crc: state so far
  * @buf: bytes

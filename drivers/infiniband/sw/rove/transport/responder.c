@@ -651,7 +651,22 @@ static bool is_next_middle(const struct rove_tqp *t, const struct rove_pkt *pkt)
 	       (t->state == ROVE_TQP_RTS || t->state == ROVE_TQP_RTR) && resp->fatal < 0;
 }
 
-static noinline void rx_any(struct rove_tqp *t, const struct rove_pkt *pkt)
+/*
+ * The acknowledgment of one message may wait for what the program answers, and share a
+ * train with it; a second message's does not.
+ */
+static void owe_ack(struct rove_tqp *t, bool end_of_message, u64 now)
+{
+	struct rove_responder *resp = &t->resp;
+
+	resp->ack_held = end_of_message && !resp->ack_due && t->state == ROVE_TQP_RTS &&
+			 rove_env_hold_ack(t, now);
+	resp->ack_due = true;
+	if (!resp->ack_held)
+		rove_env_defer_send(t);
+}
+
+static noinline void rx_any(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
 	struct rove_responder *resp = &t->resp;
 	u32 flags = pkt->op->flags;
@@ -683,16 +698,14 @@ static noinline void rx_any(struct rove_tqp *t, const struct rove_pkt *pkt)
 
 	next_psn(resp);
 	take(t, pkt);
-	if (pkt->ackreq && flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE)) {
-		resp->ack_due = true;
-		rove_env_defer_send(t);
-	}
+	if (pkt->ackreq && flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE))
+		owe_ack(t, flags & ROVE_OPF_LAST, now);
 }
 
-void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt)
+void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
 	if (unlikely(!is_next_middle(t, pkt)))
-		rx_any(t, pkt);
+		rx_any(t, pkt, now);
 	else if (t->resp.msg_write ? rx_write(t, pkt, ROVE_OPF_WRITE) :
 				     rx_send(t, pkt, ROVE_OPF_SEND))
 		next_psn(&t->resp);

@@ -123,8 +123,15 @@ void rove_tqp_send(struct rove_tqp *t, u64 now)
 		rove_ud_run(t);
 		return;
 	}
-	rove_resp_run(t);
-	rove_req_run(t, now);
+	if (t->resp.ack_held) {
+		/* The peer waits for what the program answers; the rest goes along. */
+		t->resp.ack_held = false;
+		rove_req_run(t, now);
+		rove_resp_run(t);
+	} else {
+		rove_resp_run(t);
+		rove_req_run(t, now);
+	}
 	rearm(t);
 }
 
@@ -156,7 +163,7 @@ static noinline void rx_other(struct rove_tqp *t, const struct rove_pkt *pkt,
 	else if (!(pkt->op->flags & ROVE_OPF_REQUEST) && !t->target)
 		rove_req_rx(t, pkt, now);
 	else if (pkt->op->flags & ROVE_OPF_REQUEST && t->target)
-		rove_resp_rx(t, pkt);
+		rove_resp_rx(t, pkt, now);
 	else
 		rove_env_count(t, ROVE_CNT_RX_BAD_SERVICE);
 	rearm(t);
@@ -170,7 +177,7 @@ void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		return;
 	}
 	if (pkt->op->flags & ROVE_OPF_REQUEST) {
-		rove_resp_rx(t, pkt);
+		rove_resp_rx(t, pkt, now);
 		return;
 	}
 	rove_req_rx(t, pkt, now);

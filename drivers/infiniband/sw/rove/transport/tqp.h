@@ -236,6 +236,7 @@ struct rove_reply {
  * @nak_sent: a sequence NAK or RNR NAK is out; silent until @epsn comes
  * @page_naks: RNR NAKs in a row for memory that was on its way
  * @ack_due: an acknowledgment is wanted
+ * @ack_held: it waits for what the program posts, as rove_env_hold_ack() has said
  * @nak: syndrome of a NAK to be sent when earlier replies are out, or 0
  * @nak_psn: its PSN
  * @fatal: after @nak the QP goes to the error state with this event
@@ -267,6 +268,7 @@ struct rove_responder {
 	bool nak_sent;
 	u8 page_naks;
 	bool ack_due;
+	bool ack_held;
 	u8 nak;
 	u32 nak_psn;
 	int fatal;

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * turns.c - programs that take turns: one asks, the other answers
+ *
+ *	turns DEV-A GID-INDEX-A DEV-B GID-INDEX-B
+ *
+ * Where each message has been answered soon its acknowledgment waits for the next answer, to
+ * share a super-packet with it.  It may not wait for ever, nor be forgotten.
+ */
+#include <time.h>
+
+#include "pair.h"
+
+#define SIZE	64
+#define LEARN	64	/* turns after which it is known that they are taken */
+
+static char *mem;
+static struct ibv_mr *mr[2];
+
+static struct {
+	int sends, recvs;
+} seen[2];
+
+static void look(void)
+{
+	struct end *e[2] = { &a, &b };
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!e[i]->cq || ibv_poll_cq(e[i]->cq, 1, &wc) != 1)
+			continue;
+		CHECK(wc.status == IBV_WC_SUCCESS);
+		*(wc.opcode == IBV_WC_RECV ? &seen[i].recvs : &seen[i].sends) += 1;
+	}
+}
+
+/* Until @n have been seen: false if that takes too long. */
+static bool wait_for(const int *count, int n)
+{
+	uint64_t end = now_ms() + 30000;
+
+	while (good && *count < n && now_ms() < end)
+		look();
+	return *count >= n;
+}
+
+static void say(int i)
+{
+	struct end *e = i ? &b : &a;
+	struct ibv_sge sge = { (uintptr_t)mem, SIZE, mr[i]->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	CHECK(!post_recv(i ? &a : &b, mem + SIZE, SIZE, mr[!i]->lkey));
+	CHECK(!ibv_post_send(e->qp, &wr, &bad));
+}
+
+static void ask(void)
+{
+	say(0);
+	CHECK(wait_for(&seen[1].recvs, seen[1].recvs + 1));
+}
+
+static void take_turns(int n)
+{
+	while (good && n--) {
+		ask();
+		say(1);
+		CHECK(wait_for(&seen[0].recvs, seen[0].recvs + 1));
+	}
+}
+
+/* All that was asked has been acknowledged. */
+static bool acknowledged(void)
+{
+	return wait_for(&seen[0].sends, seen[1].recvs);
+}
+
+static uint64_t buffers(void)
+{
+	const char *name = "sent_super_packets";
+
+	return hw_counter(ibv_get_device_name(a.ctx->device), name) +
+	       hw_counter(ibv_get_device_name(b.ctx->device), name);
+}
+
+static void t_shared(void)
+{
+	const char *slow = getenv("ROVE_SLOW");
+	uint64_t before;
+	int n = 1000;
+
+	take_turns(LEARN);
+	before = buffers();
+	take_turns(n / 2);
+	before = buffers() - before;
+	printf("# %d messages, %d buffers\n", n, (int)before);
+	/* not all: who is kept from its CPU, or is slow, answers late, and has to begin anew */
+	CHECK((slow && atoi(slow) > 1) || (int)before < n * 3 / 2);
+	CHECK(acknowledged() && wait_for(&seen[1].sends, seen[0].recvs));
+}
+
+static void t_unanswered(void)
+{
+	uint64_t start, least = UINT64_MAX;
+	int i;
+
+	for (i = 0; good && i < 10; i++) {
+		take_turns(LEARN);
+		start = now_ms();
+		ask();
+		CHECK(acknowledged());
+		start = now_ms() - start;
+		least = start < least ? start : least;
+	}
+	printf("# acknowledged within %d ms\n", (int)least);
+	CHECK(least < 50);
+}
+
+/* Who may not answer any more acknowledges all the same. */
+static void t_drained(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
+
+	take_turns(LEARN);
+	ask();
+	CHECK(!ibv_modify_qp(b.qp, &attr, IBV_QP_STATE));
+	CHECK(acknowledged());
+}
+
+static void t_gone(void)
+{
+	take_turns(LEARN);
+	ask();
+	CHECK(!ibv_destroy_qp(b.qp));
+	CHECK(acknowledged());
+	b.qp = new_qp(&b);
+}
+
+static void run_anew(const char *name, void (*fn)(void))
+{
+	memset(seen, 0, sizeof(seen));
+	run(name, fn);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 5)
+		return 2;
+	end_open(&a, argv[1], argv[2]);
+	end_open(&b, argv[3], argv[4]);
+	mem = calloc(2, SIZE);
+	mr[0] = mem ? ibv_reg_mr(a.pd, mem, 2 * SIZE, ALL) : NULL;
+	mr[1] = mem ? ibv_reg_mr(b.pd, mem, 2 * SIZE, ALL) : NULL;
+	if (!mr[0] || !mr[1])
+		die("memory");
+	run_anew("turns: an acknowledgment and an answer share a buffer", t_shared);
+	run_anew("turns: no answer: the acknowledgment comes all the same, and soon", t_unanswered);
+	run_anew("turns: likewise where the answer cannot be sent", t_drained);
+	run_anew("turns: likewise where the QP goes", t_gone);
+	printf("1..%d\n", count);
+	return failed > 0;
+}
