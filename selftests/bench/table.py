@@ -249,6 +249,10 @@ def full_rows(part):
     yield tail
     yield Row("ibv_rc_pingpong -e -s 64", "us",
               figures(part, "pingpong_events", 64, 4096, 1), at_most(0.6))
+    asleep = {r.round: r.figure for r in part.good("tcp", "pingpong_events", 64)}
+    yield Row("TCP's, asleep as well / -e -s 64", "",
+              {p: [asleep[r.round] / r.figure for r in part.good(p, "pingpong_events", 64) if r.round in asleep]
+               for p in part.peers if p != "tcp"}, value_at_least(0.8))
 
     yield "CPU seconds, both ends, user and kernel"
     # a GiB is as many messages of 64 KiB
