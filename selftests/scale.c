@@ -14,14 +14,15 @@
 #include "pair.h"
 
 #define MSG	2000
+#define SLOTS	(4 * MB / MSG)	/* each connection of 4,096 queue pairs has its own */
 
 static char *buf;
 static struct ibv_mr *a_mr, *b_mr;
 
 static bool message(struct ibv_qp *from, struct ibv_qp *to, uint32_t slot)
 {
-	struct ibv_sge out = { (uintptr_t)buf + (slot % 1000) * MSG, MSG, a_mr->lkey };
-	struct ibv_sge in = { (uintptr_t)buf + 4 * MB + (slot % 1000) * MSG, MSG, b_mr->lkey };
+	struct ibv_sge out = { (uintptr_t)buf + slot % SLOTS * MSG, MSG, a_mr->lkey };
+	struct ibv_sge in = { (uintptr_t)buf + 4 * MB + slot % SLOTS * MSG, MSG, b_mr->lkey };
 	struct ibv_recv_wr *rbad, recv = { .wr_id = slot, .sg_list = &in, .num_sge = 1 };
 	struct ibv_send_wr *bad, send = {
 		.wr_id = slot, .sg_list = &out, .num_sge = 1,
@@ -107,13 +108,13 @@ static void many(int n)
 		connect_qp(&b, qb[i], &a, qa[i]->qp_num);
 	}
 	printf("# %d queue pairs\n", 2 * n);
-	scramble(buf, 1000 * MSG);
 	for (round = 0; round < 3 && good; round++) {
-		memset(buf + 4 * MB, 0, 1000 * MSG);
+		scramble(buf, SLOTS * MSG);
+		memset(buf + 4 * MB, 0, SLOTS * MSG);
 		for (i = 0; i < n && good; i++)
 			good = message(qa[i], qb[i], i);
 		good = good && all_done(a.cq, n) && all_done(b.cq, n) &&
-		       !memcmp(buf, buf + 4 * MB, (n < 1000 ? n : 1000) * MSG);
+		       !memcmp(buf, buf + 4 * MB, (n < (int)SLOTS ? n : (int)SLOTS) * MSG);
 	}
 	point("traffic on all of them");
 	good = true;
