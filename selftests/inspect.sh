@@ -100,12 +100,16 @@ t "rdma resource show cm_id -dd" ids
 dir=/sys/kernel/tracing
 # Some packet is lost, so that something is sent again.
 trace() {
-	local e
+	local e pid rc
 	mountpoint -q $dir || mount -t tracefs none $dir || return
 	echo > $dir/trace
 	echo 1 > $dir/events/rove/enable || return
-	netem_first loss 3% && pp 300; local rc=$?
+	netem_first loss 3%
+	pp 300 & pid=$!
+	# not the last acknowledgment, whose sender has gone
+	wait_for 20 grep -q rove_retry: $dir/trace
 	netem_off
+	wait $pid; rc=$?
 	echo 0 > $dir/events/rove/enable
 	grep -v '^#' $dir/trace > "$tmp/trace"
 	((rc == 0)) || return
