@@ -496,6 +496,10 @@ silent("UC: every header wrong in every way", wrong_in_every_way([uc], UC),
        {"uc_rx_dropped_messages": 5}, ["drop_qp_state"])
 silent("UC: what other services say", [packet(op, uc, 0, bytes(80)) for op in valid if op & 0xe0 != 0x20],
        {"drop_wrong_service": 30})
+unready = [int(q) for q in re.findall(r"^# service unready (\d+)", info, re.M)]
+silent("queue pairs in RESET and in INIT: every opcode", [packet(op, q, 0, bytes(ext) + bytes(64 * payload), ackreq=1)
+       for q in unready for op, (ext, payload) in (REQUESTS | RESPONSES).items()],
+       {"drop_qp_state": 2 * len(REQUESTS | RESPONSES)})
 # rdma_cm listens on the GSI; its Q_Key is known to all
 gsi = [packet(0x64, 1, i, deth(0x80010000, 1) + rnd.randbytes(256)) for i in range(200)] + \
       [packet(0x64, 1, i, deth(0x80010000, 1) + bytes([1, rnd.choice((3, 4, 7, 33)), 2, rnd.randrange(256)]) + rnd.randbytes(252))

@@ -1393,7 +1393,7 @@ static void other_services(void)
 	struct ibv_qp_init_attr_ex xrc_init = {
 		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 	};
-	struct ibv_qp *ud, *uc, *shared[2 * SHARED];
+	struct ibv_qp *ud, *uc, *shared[2 * SHARED], *unready[2];
 	struct ibv_srq *xrc_srq;
 	uint32_t xrc_srqn;
 	int i;
@@ -1416,6 +1416,13 @@ static void other_services(void)
 					 ibv_create_qp_ex(B.ctx, &xrc_init);
 		must(shared[i], "create_qp");
 	}
+	for (i = 0; i < 2; i++) {
+		unready[i] = ibv_create_qp(B.pd, &init);
+		must(unready[i], "create_qp");
+		printf("# service unready %u\n", unready[i]->qp_num);
+	}
+	must(!ibv_modify_qp(unready[1], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS), "RC to INIT");
 	must(ud && uc, "create_qp");
 	must(!ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			    IBV_QP_QKEY) &&
