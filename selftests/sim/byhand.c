@@ -1332,30 +1332,83 @@ static void acks_held(void)
 	      wire[1].opcode == ROVE_OP_WRITE_ONLY, "%u packets, %x first", wired,
 	      wire[0].opcode);
 
+	/* So does one that is asked for while an acknowledgment is held. */
+	wired = 0;
+	request(ROVE_OP_WRITE_ONLY, EPSN + 2, true, 8, 8);
+	request(ROVE_OP_READ_REQUEST, EPSN + 3, true, 8, 0);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	run();
+	CHECK(wired == 2 && wire[0].opcode == ROVE_OP_READ_RESP_ONLY && wire[0].psn == EPSN + 3,
+	      "%u packets, %x first", wired, wire[0].opcode);
+
 	/* None comes. */
 	wired = 0;
 	since = sim.now;
-	request(ROVE_OP_WRITE_ONLY, EPSN + 2, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 4, true, 8, 8);
 	run();
-	CHECK(ack_alone(EPSN + 2, true, since), "%u packets", wired);
+	CHECK(ack_alone(EPSN + 4, true, since), "%u packets", wired);
 
 	/* A second message, the beginning of one, and one that came before do not wait. */
 	wired = 0;
 	since = sim.now;
-	request(ROVE_OP_WRITE_ONLY, EPSN + 3, true, 8, 8);
-	request(ROVE_OP_WRITE_ONLY, EPSN + 4, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 5, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 6, true, 8, 8);
 	run();
-	CHECK(ack_alone(EPSN + 4, false, since), "%u packets", wired);
+	CHECK(ack_alone(EPSN + 6, false, since), "%u packets", wired);
 	wired = 0;
 	since = sim.now;
-	request(ROVE_OP_WRITE_FIRST, EPSN + 5, true, MTU + 8, MTU);
+	request(ROVE_OP_WRITE_FIRST, EPSN + 7, true, MTU + 8, MTU);
 	run();
-	CHECK(ack_alone(EPSN + 5, false, since), "%u packets", wired);
+	CHECK(ack_alone(EPSN + 7, false, since), "%u packets", wired);
 	wired = 0;
 	since = sim.now;
-	request(ROVE_OP_WRITE_FIRST, EPSN + 5, true, MTU + 8, MTU);
+	request(ROVE_OP_WRITE_FIRST, EPSN + 7, true, MTU + 8, MTU);
 	run();
-	CHECK(ack_alone(EPSN + 5, false, since), "%u packets", wired);
+	CHECK(ack_alone(EPSN + 7, false, since), "%u packets", wired);
+
+	/* Not what the peer may wait for to post a receive. */
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	q->t.rnr_retry = 0;
+	since = sim.now;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(ack_alone(EPSN, false, since), "%u packets", wired);
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	tqp_send(q);
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 1, 0, 0);
+	run();
+	wired = 0;
+	since = sim.now;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(ack_alone(EPSN, false, since), "%u packets", wired);
+
+	/* It could not be sent: not behind still more. */
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	sc.eagain = 1000000;
+	tqp_send(q);
+	CHECK(!wired, "%u packets", wired);
+	sc.eagain = 0;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	CHECK(wired == 2 && wire[0].opcode == ROVE_OP_ACKNOWLEDGE, "%u packets, %x first", wired,
+	      wire[0].opcode);
+
+	/* What is posted fails, and ends the QP. */
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED)->opcode = 0x55;
+	tqp_send(q);
+	CHECK(wired == 1 && wire[0].psn == EPSN && q->t.state == ROVE_TQP_ERR, "%u packets",
+	      wired);
 
 	/* Who may not post does not answer. */
 	start(ROVE_SVC_RC);

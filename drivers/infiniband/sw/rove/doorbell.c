@@ -56,8 +56,9 @@
 #define WINDOW_POSTS	3
 /* Work requests posted together that are worth a wake-up call. */
 #define WINDOW_LIST	16
-/* Messages that a program has answered soon, each before the next came. */
+/* Messages that a program has answered soon, each before the next came, at first and at most. */
 #define ANSWERS		8
+#define ANSWERS_MAX	U8_MAX
 /* How long an acknowledgment waits for the next answer; soon is half of it. */
 #define ANSWER_NS	(500 * NSEC_PER_USEC)
 
@@ -66,30 +67,31 @@ static void set_need_wakeup(struct rove_qp *qp, struct rove_ring *ring, bool nee
 	WRITE_ONCE(ring->hdr->flags, need ? ROVE_RING_NEED_WAKEUP : 0);
 }
 
-/* Something was posted since a message came, if one did. */
-static void answered(struct rove_doorbell *db, u64 now)
+/* Let the transport send; what is found posted answers a message that has come. */
+static void send(struct rove_qp *qp)
 {
-	if (!db->asked_at)
-		return;
-	if (now - db->asked_at > ANSWER_NS / 2)
-		db->answers = 0;
-	else if (db->answers < ANSWERS)
-		db->answers++;
-	db->asked_at = 0;
+	struct rove_doorbell *db = &qp->db;
+	u64 now = ktime_get_ns();
+
+	if (db->asked_at && rove_env_sq_pending(&qp->t)) {
+		if (now - db->asked_at > ANSWER_NS / 2)
+			db->answers = 0;
+		else if (db->answers < ANSWERS_MAX)
+			db->answers++;
+		db->asked_at = 0;
+		/* It was worth waiting. */
+		if (qp->t.resp.ack_held)
+			db->enough = 0;
+	}
+	rove_tqp_send(&qp->t, now);
 }
 
 void rove_doorbell_run(struct rove_qp *qp)
 {
-	u64 now;
-
-	if (qp->t.state == ROVE_TQP_ERR) {
+	if (qp->t.state == ROVE_TQP_ERR)
 		rove_tqp_flush(&qp->t);
-	} else {
-		now = ktime_get_ns();
-		if (rove_env_sq_pending(&qp->t))
-			answered(&qp->db, now);
-		rove_tqp_send(&qp->t, now);
-	}
+	else
+		send(qp);
 	rove_doorbell_settle(qp);
 }
 
@@ -97,11 +99,15 @@ bool rove_doorbell_expects(struct rove_qp *qp, u64 now)
 {
 	struct rove_doorbell *db = &qp->db;
 
-	/* Two, and no answer between them. */
-	if (db->asked_at)
+	if (!qp->sq.depth)
+		return false;
+	/* Two, and no answer between them; or what is sent next is none. */
+	if (db->asked_at || qp->t.req.cur != qp->t.req.fetched)
 		db->answers = 0;
-	db->asked_at = now;
-	if (db->answers < ANSWERS || db->open || qp->dead)
+	/* Posted before, or the answer already: not known. */
+	db->asked_at = rove_env_sq_pending(&qp->t) ? 0 : now;
+	if (!db->asked_at || db->answers < max(db->enough, ANSWERS) || db->open ||
+	    qp->deferring || qp->dead)
 		return false;
 	/* Who sleeps is some time in waking up, and the peer has nothing to do meanwhile. */
 	if (rove_cq_armed(to_rcq(qp->ibqp.recv_cq)))
@@ -122,9 +128,11 @@ static void expect_on(struct rove_qp *qp, u64 now)
 			      HRTIMER_MODE_REL_SOFT);
 		return;
 	}
+	/* In vain, and the peer has waited as well: not so soon again. */
 	qp->db.answers = 0;
+	qp->db.enough = min(2 * max(qp->db.enough, ANSWERS), ANSWERS_MAX);
 	if (rove_at_home(qp))
-		rove_tqp_send(&qp->t, now);
+		send(qp);
 	else
 		rove_defer(qp);
 }
@@ -140,6 +148,8 @@ static void open_window(struct rove_qp *qp)
 	db->singles = 0;
 	db->vain = 0;
 	db->interval = LOOK_NS;
+	/* It may be set for an acknowledgment, later than that. */
+	hrtimer_try_to_cancel(&qp->window);
 }
 
 /* Is somebody sure to look at the ring although nothing waits in it? */
@@ -160,6 +170,14 @@ void rove_doorbell_settle(struct rove_qp *qp)
 	struct rove_doorbell *db = &qp->db;
 	int pass;
 
+	/*
+	 * Who takes turns has its own acknowledged by now, at the end of the train.  Otherwise
+	 * the peer may hold what we wait for, as we hold what it waits for.
+	 */
+	if (unlikely(qp->t.resp.ack_held && !rove_tqp_acked(&qp->t))) {
+		db->answers = 0;
+		rove_defer(qp);
+	}
 	if (!qp->user || !qp->sq.depth || qp->dead)
 		return;
 	/* Somebody will look soon, and come here afterwards. */
@@ -192,7 +210,7 @@ void rove_doorbell_settle(struct rove_qp *qp)
 			return;
 		}
 		if (pass < 2) {
-			rove_tqp_send(&qp->t, ktime_get_ns());
+			send(qp);
 		} else {
 			open_window(qp);
 			db->sync = true;
@@ -280,12 +298,13 @@ static void adapt(struct rove_qp *qp, u32 found)
 	}
 }
 
-/* It is set again, if at all, by rove_doorbell_settle(). */
+/* It is set again, if at all, by rove_doorbell_settle() or expect_on(). */
 static enum hrtimer_restart window_tick(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
 	u32 fetched;
 
+	rove_count(qp->rdev, SQ_POLL);
 	if (!rove_qp_trylock(qp)) {
 		/* It is being looked after, and will be once more. */
 		rove_defer(qp);
@@ -295,9 +314,8 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 	if (qp->t.resp.ack_held && qp->t.state != ROVE_TQP_ERR && !qp->dead) {
 		expect_on(qp, ktime_get_ns());
 	} else if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
-		rove_count(qp->rdev, SQ_POLL);
 		if (rove_at_home(qp))
-			rove_tqp_send(&qp->t, ktime_get_ns());
+			send(qp);
 		else
 			rove_defer(qp);
 		adapt(qp, qp->t.req.fetched - fetched);

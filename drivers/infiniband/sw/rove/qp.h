@@ -58,6 +58,7 @@ enum rove_qp_deferred {
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
  * @answers: messages in a row that the program answered soon
+ * @enough: of these, for the next answer to be expected; 0: ANSWERS
  * @asked_at: when the last came, ns; 0: answered
  */
 struct rove_doorbell {
@@ -73,6 +74,7 @@ struct rove_doorbell {
 	u32 msn;
 	u32 cq_prod;
 	u8 answers;
+	u8 enough;
 	u64 asked_at;
 };
 
@@ -118,7 +120,8 @@ struct rove_doorbell {
  * @no_own_multicast: what it sends to a group that it is in does not come back
  * @no_memory: a packet could not be built; @timer will let the transport try again
  * @timer: the transport's timer
- * @window: looks at the send ring while its NEED_WAKEUP is clear; doorbell.c
+ * @window: looks at the send ring while its NEED_WAKEUP is clear, and ends the wait of an
+ *	acknowledgment for an answer; doorbell.c
  * @db: doorbell state; doorbell.c
  * @defer_node: in a CPU's list of QPs that have something to send; defer.c
  * @defer_queued: bit 0: it is in such a list

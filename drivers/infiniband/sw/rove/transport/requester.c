@@ -390,6 +390,16 @@ static void validate(struct rove_tqp *t, struct rove_swqe *w)
 	w->status = ROVE_WC_SUCCESS;
 }
 
+/*
+ * The send queue is about to end the QP: an acknowledgment that has waited for what is
+ * posted goes first.  False: what goes is a NAK that has ended it.
+ */
+static bool last_words(struct rove_tqp *t)
+{
+	rove_tqp_answer(t);
+	return t->state != ROVE_TQP_ERR;
+}
+
 static bool fetch(struct rove_tqp *t)
 {
 	struct rove_requester *req = &t->req;
@@ -400,7 +410,7 @@ static bool fetch(struct rove_tqp *t)
 		return false;
 	w = rove_swqe(req, req->fetched);
 	ret = rove_env_sq_fetch(t, w);
-	if (ret < 0)
+	if (ret < 0 && last_words(t))
 		rove_tqp_bad_ring(t);
 	if (ret <= 0)
 		return false;
@@ -693,10 +703,10 @@ static bool step(struct rove_tqp *t, u64 now)
 	w = rove_swqe(req, req->cur);
 	if (w->status) {
 		/* It fails in its turn, when all before it is complete. */
-		if (req->cur == req->done)
-			fail(t, w->status, 0);
-		else
+		if (req->cur != req->done)
 			probe(t, now);
+		else if (last_words(t))
+			fail(t, w->status, 0);
 		return false;
 	}
 	if (is_local(w)) {
@@ -754,6 +764,8 @@ static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 	req->rnr_retries = min(req->rnr_retries, t->rnr_retry);
 	in_a_row = t->rnr_retry - req->rnr_retries;
 	rove_env_count(t, ROVE_CNT_RNR_NAK_RX);
+	/* Perhaps it waits for an acknowledgment that goes along with what it is to receive. */
+	t->resp.never_hold = true;
 	/* One NAK, one retry, however often the network repeats it. */
 	if (req->rnr_wait)
 		return;

@@ -64,6 +64,7 @@ static void owe_nak(struct rove_tqp *t, u8 syndrome)
 	resp->nak = syndrome;
 	resp->nak_psn = resp->epsn;
 	resp->nak_sent = true;
+	resp->ack_held = false;
 	rove_env_defer_send(t);
 }
 
@@ -296,6 +297,7 @@ static void reply(struct rove_tqp *t, const struct rove_resource *res, bool agai
 	/* It acknowledges all before it; one sent before says nothing new. */
 	if (!again)
 		resp->ack_due = false;
+	resp->ack_held = false;
 	rove_env_defer_send(t);
 }
 
@@ -653,14 +655,16 @@ static bool is_next_middle(const struct rove_tqp *t, const struct rove_pkt *pkt)
 
 /*
  * The acknowledgment of one message may wait for what the program answers, and share a
- * train with it; a second message's does not.
+ * train with it; a second message's does not.  Never where the answer could be refused for
+ * want of a receive that the peer posts upon the acknowledgment: it has happened, or would
+ * be the end.
  */
 static void owe_ack(struct rove_tqp *t, bool end_of_message, u64 now)
 {
 	struct rove_responder *resp = &t->resp;
 
 	resp->ack_held = end_of_message && !resp->ack_due && t->state == ROVE_TQP_RTS &&
-			 rove_env_hold_ack(t, now);
+			 !resp->never_hold && t->rnr_retry && rove_env_hold_ack(t, now);
 	resp->ack_due = true;
 	if (!resp->ack_held)
 		rove_env_defer_send(t);

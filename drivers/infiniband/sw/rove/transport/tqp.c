@@ -124,7 +124,7 @@ void rove_tqp_send(struct rove_tqp *t, u64 now)
 		return;
 	}
 	if (t->resp.ack_held) {
-		/* The peer waits for what the program answers; the rest goes along. */
+		/* Behind what is posted, to share its train. */
 		t->resp.ack_held = false;
 		rove_req_run(t, now);
 		rove_resp_run(t);

@@ -237,6 +237,7 @@ struct rove_reply {
  * @page_naks: RNR NAKs in a row for memory that was on its way
  * @ack_due: an acknowledgment is wanted
  * @ack_held: it waits for what the program posts, as rove_env_hold_ack() has said
+ * @never_hold: none may
  * @nak: syndrome of a NAK to be sent when earlier replies are out, or 0
  * @nak_psn: its PSN
  * @fatal: after @nak the QP goes to the error state with this event
@@ -269,6 +270,7 @@ struct rove_responder {
 	u8 page_naks;
 	bool ack_due;
 	bool ack_held;
+	bool never_hold;
 	u8 nak;
 	u32 nak_psn;
 	int fatal;
@@ -408,7 +410,7 @@ void rove_tqp_flush(struct rove_tqp *t);
  * @now: time
  *
  * Sends what the window, the credits and the environment allow, replies
- * first.
+ * first; but an acknowledgment that was held for what is posted goes behind it.
  */
 void rove_tqp_send(struct rove_tqp *t, u64 now);
 
