@@ -357,11 +357,46 @@ static void t_clock(void)
 	CHECK(ibv_query_rt_values_ex(b.ctx, &val) == EINVAL);
 }
 
+/* A program's allocator: of what kind, how often; it gives no memory for CQs. */
+static struct {
+	int given[4], back[4];
+	bool wrong;
+} memory;
+
+static void *give(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+		  uint64_t type)
+{
+	void *p;
+
+	memory.wrong |= !pd || context != &memory || !type || type > 3 ||
+			alignment & (alignment - 1);
+	if (type == 2)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	memory.given[type & 3]++;
+	if (posix_memalign(&p, alignment, size))
+		return NULL;
+	return memset(p, 0xa5, size);
+}
+
+static void *give_nothing(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+			  uint64_t type)
+{
+	return NULL;
+}
+
+static void take_back(struct ibv_pd *pd, void *context, void *p, uint64_t type)
+{
+	memory.wrong |= !pd || context != &memory;
+	memory.back[type & 3]++;
+	free(p);
+}
+
 /* A QP under a thread domain sends and receives like any; who uses what is kept. */
 static void t_domains(void)
 {
 	struct ibv_td_init_attr tdi = {}, tdx = { .comp_mask = 1 };
-	struct ibv_parent_domain_init_attr pdi = { .pd = a.pd };
+	struct ibv_parent_domain_init_attr pdi = { .pd = a.pd, .pd_context = &memory };
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 8, .max_sge = 1 } };
 	struct ibv_qp_init_attr init = {
 		.cap = { 8, 8, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
 	};
@@ -375,6 +410,7 @@ static void t_domains(void)
 	struct ibv_poll_cq_attr pa = {};
 	struct ibv_td *td;
 	struct ibv_pd *parent;
+	struct ibv_srq *srq;
 	struct ibv_cq_ex *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
@@ -385,8 +421,18 @@ static void t_domains(void)
 	CHECK(td);
 	pdi.td = td;
 	pdi.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	FAILS(ibv_alloc_parent_domain(a.ctx, &pdi), EINVAL);	/* which one? */
+	pdi.comp_mask = 1 << 7;
 	FAILS(ibv_alloc_parent_domain(a.ctx, &pdi), EOPNOTSUPP);
-	pdi.comp_mask = 0;
+	pdi.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	pdi.alloc = give_nothing;
+	pdi.free = take_back;
+	parent = ibv_alloc_parent_domain(a.ctx, &pdi);
+	CHECK(parent);
+	FAILS(ibv_create_srq(parent, &srq_init), ENOMEM);
+	CHECK(!ibv_dealloc_pd(parent));
+	pdi.alloc = give;
 	parent = ibv_alloc_parent_domain(a.ctx, &pdi);
 	CHECK(parent);
 	CHECK(ibv_dealloc_td(td) == EBUSY);
@@ -400,6 +446,13 @@ static void t_domains(void)
 	CHECK(cq);
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
 	qp = ibv_create_qp(parent, &init);
+	srq = ibv_create_srq(parent, &srq_init);
+	CHECK(srq && memory.given[1] == 1 && memory.given[3] == 1);
+	CHECK(ibv_dealloc_pd(parent) == EBUSY);
+	CHECK(!ibv_destroy_srq(srq) && memory.back[3] == 1);
+	init.cap.max_send_wr = 1 << 30;
+	FAILS(ibv_create_qp(parent, &init), EINVAL);
+	CHECK(memory.given[1] == 2 && memory.back[1] == 1);
 	mr = ibv_reg_mr(parent, a.buf, sizeof(a.buf), IBV_ACCESS_LOCAL_WRITE);
 	CHECK(qp && mr);
 	connect_qp(qp, &a, qp->qp_num, a.gid_index);	/* to itself */
@@ -413,7 +466,8 @@ static void t_domains(void)
 		n++;
 		ibv_end_poll(cq);
 	}
-	CHECK(!ibv_dereg_mr(mr) && !ibv_destroy_qp(qp));
+	CHECK(!ibv_dereg_mr(mr) && !ibv_destroy_qp(qp) && memory.back[1] == 2);
+	CHECK(!memory.wrong && !memory.back[2]);
 	CHECK(!ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 	CHECK(!ibv_dealloc_pd(parent) && !ibv_dealloc_td(td));
 }

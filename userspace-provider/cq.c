@@ -22,7 +22,7 @@ static int map_ring(struct rove_cq *cq, struct rove_ring *ring,
 
 static struct rove_cq *create(struct ibv_context *context,
 			      const struct ibv_cq_init_attr_ex *attr,
-			      bool single_threaded)
+			      bool single_threaded, struct ibv_pd *pd)
 {
 	union rove_cq_resp resp = {};
 	struct ibv_create_cq_ex cmd = {};
@@ -35,12 +35,14 @@ static struct rove_cq *create(struct ibv_context *context,
 		.wc_flags = attr->wc_flags & TIMESTAMPS ?
 			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP : 0,
 	};
+	struct rove_pd *owner;
 	struct rove_cq *cq;
 	int ret;
 
-	cq = calloc(1, sizeof(*cq));
+	cq = rove_object_alloc(pd, sizeof(*cq), ROVE_RESOURCE_CQ, &owner);
 	if (!cq)
 		return NULL;
+	cq->owner = owner;
 
 	ret = rove_cmd_create_cq_ex(context, &ask, &cq->vcq, &cmd, sizeof(cmd),
 				    &resp.core, sizeof(resp));
@@ -64,7 +66,7 @@ destroy:
 	pthread_cond_init(&cq->vcq.cq.cond, NULL);
 	ibv_cmd_destroy_cq(&cq->vcq.cq);
 free_cq:
-	free(cq);
+	rove_object_free(owner, cq, ROVE_RESOURCE_CQ);
 	errno = ret;
 	return NULL;
 }
@@ -84,7 +86,7 @@ struct ibv_cq *rove_create_cq(struct ibv_context *context, int cqe,
 		return NULL;
 	}
 	attr.cqe = cqe;
-	cq = create(context, &attr, false);
+	cq = create(context, &attr, false, NULL);
 	return cq ? &cq->vcq.cq : NULL;
 }
 
@@ -92,6 +94,7 @@ struct ibv_cq_ex *rove_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr)
 {
 	bool single_threaded = false;
+	struct ibv_pd *pd = NULL;
 	struct rove_cq *cq;
 
 	if (attr->cqe < 1) {
@@ -109,17 +112,15 @@ struct ibv_cq_ex *rove_create_cq_ex(struct ibv_context *context,
 		single_threaded = attr->flags;
 	}
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
-		struct rove_pd *pd = attr->parent_domain ?
-				     to_rove_pd(attr->parent_domain) : NULL;
-
-		if (!pd || !pd->real) {
+		pd = attr->parent_domain;
+		if (!pd || !to_rove_pd(pd)->real) {
 			errno = EINVAL;
 			return NULL;
 		}
-		single_threaded |= pd->td != NULL;
+		single_threaded |= to_rove_pd(pd)->td != NULL;
 	}
 
-	cq = create(context, attr, single_threaded);
+	cq = create(context, attr, single_threaded, pd);
 	if (!cq)
 		return NULL;
 	rove_cq_set_ex_ops(&cq->vcq.cq_ex, attr->wc_flags);
@@ -270,6 +271,6 @@ int rove_destroy_cq(struct ibv_cq *ibcq)
 	rove_ring_unmap(&cq->ring);
 	rove_lock_destroy(&cq->arm_lock);
 	rove_lock_destroy(&cq->lock);
-	free(cq);
+	rove_object_free(cq->owner, cq, ROVE_RESOURCE_CQ);
 	return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Protection domains, and the thread and parent domains by which a program
- * says that its queues need no locks.
+ * says that its queues need no locks, and where the provider's part of them is to lie.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rove.h"
 
@@ -99,14 +100,15 @@ struct ibv_pd *rove_alloc_parent_domain(struct ibv_context *context,
 				struct ibv_parent_domain_init_attr *attr)
 {
 	struct rove_pd *pd, *real;
+	bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 
-	if (!attr->pd) {
-		errno = EINVAL;
+	if (attr->comp_mask & ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+					  IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	/* Queues are the kernel's memory: no use for the program's allocator. */
-	if (attr->comp_mask) {
-		errno = EOPNOTSUPP;
+	if (!attr->pd || (allocators && (!attr->alloc || !attr->free))) {
+		errno = EINVAL;
 		return NULL;
 	}
 
@@ -125,5 +127,53 @@ struct ibv_pd *rove_alloc_parent_domain(struct ibv_context *context,
 		pd->td = container_of(attr->td, struct rove_td, td);
 		__atomic_fetch_add(&pd->td->users, 1, __ATOMIC_RELAXED);
 	}
+	if (allocators) {
+		pd->alloc = attr->alloc;
+		pd->free = attr->free;
+		if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+			pd->alloc_context = attr->pd_context;
+	}
 	return &pd->pd;
+}
+
+/**
+ * rove_object_alloc - zeroed memory for the provider's part of a queue
+ * @ibpd: the domain that it is created in, or NULL
+ * @size: bytes
+ * @type: what it is
+ * @owner: set to the domain whose allocator gave the memory, or NULL
+ *
+ * The ring is the kernel's memory, wherever this lies.  NULL with errno when there is none.
+ */
+void *rove_object_alloc(struct ibv_pd *ibpd, size_t size, enum rove_resource type,
+			struct rove_pd **owner)
+{
+	struct rove_pd *pd = ibpd ? to_rove_pd(ibpd) : NULL;
+	void *object;
+
+	*owner = NULL;
+	if (!pd || !pd->alloc)
+		return calloc(1, size);
+	__atomic_fetch_add(&pd->users, 1, __ATOMIC_RELAXED);
+	object = pd->alloc(ibpd, pd->alloc_context, size, ROVE_OBJECT_ALIGN, type);
+	if (object && object != IBV_ALLOCATOR_USE_DEFAULT) {
+		*owner = pd;
+		return memset(object, 0, size);
+	}
+	__atomic_fetch_sub(&pd->users, 1, __ATOMIC_RELEASE);
+	if (object)
+		return calloc(1, size);
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* Gives it back to where it came from. */
+void rove_object_free(struct rove_pd *owner, void *object, enum rove_resource type)
+{
+	if (!owner) {
+		free(object);
+		return;
+	}
+	owner->free(&owner->pd, owner->alloc_context, object, type);
+	__atomic_fetch_sub(&owner->users, 1, __ATOMIC_RELEASE);
 }

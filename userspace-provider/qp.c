@@ -96,6 +96,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	bool datagrams = attr->qp_type == IBV_QPT_UD;
 	bool single_threaded = false;
 	uint64_t ops = 0;
+	struct rove_pd *owner;
 	struct rove_qp *qp;
 	int ret;
 
@@ -123,9 +124,11 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 		return NULL;
 	}
 
-	qp = calloc(1, sizeof(*qp));
+	qp = rove_object_alloc(target ? NULL : attr->pd, sizeof(*qp), ROVE_RESOURCE_QP,
+			       &owner);
 	if (!qp)
 		return NULL;
+	qp->owner = owner;
 
 	if (target) {
 		ask.comp_mask = IBV_QP_INIT_ATTR_XRCD;
@@ -159,7 +162,7 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 destroy:
 	ibv_cmd_destroy_qp(&qp->vqp.qp);
 free_qp:
-	free(qp);
+	rove_object_free(owner, qp, ROVE_RESOURCE_QP);
 	errno = ret;
 	return NULL;
 
@@ -283,6 +286,6 @@ int rove_destroy_qp(struct ibv_qp *ibqp)
 	rove_ring_unmap(&qp->rq.ring);
 	rove_lock_destroy(&qp->rq.lock);
 	rove_lock_destroy(&qp->sq.lock);
-	free(qp);
+	rove_object_free(qp->owner, qp, ROVE_RESOURCE_QP);
 	return 0;
 }

@@ -87,13 +87,31 @@ struct rove_td {
  * @pd: the public part
  * @real: parent domain: the protection domain inside, else NULL
  * @td: parent domain: the thread domain inside, or NULL
- * @users: parent domains around it; atomic
+ * @users: parent domains around it, and what lies in memory of its allocator; atomic
+ * @alloc: parent domain: the program's allocator, or NULL
+ * @free: gives back what @alloc gave
+ * @alloc_context: for both
  */
 struct rove_pd {
 	struct ibv_pd pd;
 	struct rove_pd *real;
 	struct rove_td *td;
 	unsigned int users;
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *alloc_context;
+};
+
+/* Of memory that a program's allocator gives; a cache line. */
+#define ROVE_OBJECT_ALIGN	64
+
+/* What a program's allocator is told that the memory is for (rove(7)). */
+enum rove_resource {
+	ROVE_RESOURCE_QP = 1,
+	ROVE_RESOURCE_CQ = 2,
+	ROVE_RESOURCE_SRQ = 3,
 };
 
 /**
@@ -109,6 +127,7 @@ struct rove_ah {
 /**
  * struct rove_cq - a completion queue
  * @vcq: what libibverbs knows of it
+ * @owner: domain whose allocator it lies in, or NULL; constant, as in the others
  * @lock: guards all below; held from ibv_start_poll() to ibv_end_poll()
  * @arm_lock: guards @ring.hdr too, for who arms the CQ in between those two;
  *	@ring changes under both locks
@@ -120,6 +139,7 @@ struct rove_ah {
  */
 struct rove_cq {
 	struct verbs_cq vcq;
+	struct rove_pd *owner;
 	struct rove_lock lock;
 	struct rove_lock arm_lock;
 	struct rove_ring ring;
@@ -150,6 +170,7 @@ struct rove_wq {
 /**
  * struct rove_qp - a queue pair
  * @vqp: what libibverbs knows of it
+ * @owner: domain whose allocator it lies in, or NULL
  * @sq: send queue
  * @rq: receive queue
  * @max_inline: largest inline payload; constant
@@ -165,6 +186,7 @@ struct rove_wq {
  */
 struct rove_qp {
 	struct verbs_qp vqp;
+	struct rove_pd *owner;
 	struct rove_wq sq;
 	struct rove_wq rq;
 	uint32_t max_inline;
@@ -179,10 +201,12 @@ struct rove_qp {
 /**
  * struct rove_srq - a shared receive queue
  * @vsrq: what libibverbs knows of it
+ * @owner: domain whose allocator it lies in, or NULL
  * @rq: the ring; @rq.ring changes under its lock
  */
 struct rove_srq {
 	struct verbs_srq vsrq;
+	struct rove_pd *owner;
 	struct rove_wq rq;
 };
 
@@ -249,6 +273,9 @@ void rove_unimport_pd(struct ibv_pd *ibpd);
 struct ibv_td *rove_alloc_td(struct ibv_context *context,
 			     struct ibv_td_init_attr *attr);
 int rove_dealloc_td(struct ibv_td *ibtd);
+void *rove_object_alloc(struct ibv_pd *ibpd, size_t size, enum rove_resource type,
+			struct rove_pd **owner);
+void rove_object_free(struct rove_pd *owner, void *object, enum rove_resource type);
 struct ibv_pd *rove_alloc_parent_domain(struct ibv_context *context,
 				struct ibv_parent_domain_init_attr *attr);
 

@@ -33,11 +33,13 @@ static struct rove_srq *create(struct ibv_context *context,
 	union rove_srq_resp resp = {};
 	struct ibv_create_xsrq cmd = {};
 	struct rove_srq *srq;
+	struct rove_pd *owner;
 	int ret;
 
-	srq = calloc(1, sizeof(*srq));
+	srq = rove_object_alloc(attr->pd, sizeof(*srq), ROVE_RESOURCE_SRQ, &owner);
 	if (!srq)
 		return NULL;
+	srq->owner = owner;
 
 	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd,
 				    sizeof(cmd), &resp.core, sizeof(resp));
@@ -56,7 +58,7 @@ static struct rove_srq *create(struct ibv_context *context,
 destroy:
 	ibv_cmd_destroy_srq(&srq->vsrq.srq);
 free_srq:
-	free(srq);
+	rove_object_free(owner, srq, ROVE_RESOURCE_SRQ);
 	errno = ret;
 	return NULL;
 }
@@ -197,7 +199,7 @@ int rove_destroy_srq(struct ibv_srq *ibsrq)
 		return ret;
 	rove_ring_unmap(&srq->rq.ring);
 	rove_lock_destroy(&srq->rq.lock);
-	free(srq);
+	rove_object_free(srq->owner, srq, ROVE_RESOURCE_SRQ);
 	return 0;
 }
 

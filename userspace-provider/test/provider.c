@@ -847,12 +847,76 @@ static void t_domains(void)
 	CHECK(!fake_ops->destroy_cq(ibv_cq_ex_to_cq(cq)));
 	CHECK(!fake_ops->dealloc_pd(parent));
 	CHECK(!fake_ops->dealloc_td(td));
-	pda.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	pda.comp_mask = 1 << 2;
 	pda.td = NULL;
 	CHECK(!fake_ops->alloc_parent_domain(ctx, &pda) && errno == EOPNOTSUPP);
 	/* Not a parent domain. */
 	cqa.parent_domain = pd;
 	CHECK(!fake_ops->create_cq_ex(ctx, &cqa) && errno == EINVAL);
+}
+
+static int given, given_back;
+
+static void *give(struct ibv_pd *of, void *context, size_t size, size_t alignment,
+		  uint64_t type)
+{
+	void *p = NULL;
+
+	(void)of;
+	if (type == ROVE_RESOURCE_SRQ)
+		return NULL;
+	if (type == ROVE_RESOURCE_CQ)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	if (context == ctx && !posix_memalign(&p, alignment, size)) {
+		given++;
+		memset(p, 0xa5, size);
+	}
+	return p;
+}
+
+static void take_back(struct ibv_pd *of, void *context, void *p, uint64_t type)
+{
+	(void)of;
+	if (context == ctx && type == ROVE_RESOURCE_QP)
+		given_back++;
+	free(p);
+}
+
+static void t_allocator(void)
+{
+	struct ibv_parent_domain_init_attr pda = {
+		.pd = pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+				       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+		.alloc = give, .pd_context = ctx,
+	};
+	struct ibv_srq_init_attr srqa = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_cq_init_attr_ex cqa = { .cqe = 8, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct ibv_pd *parent;
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+
+	/* Memory that nobody takes back? */
+	CHECK(!fake_ops->alloc_parent_domain(ctx, &pda) && errno == EINVAL);
+	pda.free = take_back;
+	parent = fake_ops->alloc_parent_domain(ctx, &pda);
+	CHECK(parent);
+	cqa.parent_domain = parent;
+	cq = fake_ops->create_cq_ex(ctx, &cqa);
+	CHECK(cq && !to_rove_cq_ex(cq)->owner && !given);
+	attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = fake_ops->create_qp(parent, &attr);
+	CHECK(qp && given == 1 && to_rove_qp(qp)->owner == to_rove_pd(parent));
+	CHECK(!to_rove_qp(qp)->sq.lock.single_threaded && !to_rove_qp(qp)->wr_err);
+	CHECK(!fake_ops->create_srq(parent, &srqa) && errno == ENOMEM);
+	CHECK(fake_ops->dealloc_pd(parent) == EBUSY);
+	CHECK(!fake_ops->destroy_qp(qp) && given_back == 1);
+	/* Refused, or it cannot be mapped: taken back. */
+	fake_spoil = spoil_offset;
+	CHECK(!fake_ops->create_qp(parent, &attr) && given == 2 && given_back == 2);
+	fake_spoil = NULL;
+	CHECK(!fake_ops->destroy_cq(ibv_cq_ex_to_cq(cq)));
+	CHECK(!fake_ops->dealloc_pd(parent));
 }
 
 static void t_mr_ah(void)
@@ -1145,6 +1209,7 @@ int main(void)
 	run("resize", t_resize);
 	run("shared receive queue", t_srq);
 	run("thread and parent domains", t_domains);
+	run("parent domains with an allocator", t_allocator);
 	run("regions and address handles", t_mr_ah);
 	run("dma-buf, null and device memory", t_other_memory);
 	run("objects of another process", t_import);
