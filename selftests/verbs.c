@@ -472,6 +472,37 @@ static void t_domains(void)
 	CHECK(!ibv_dealloc_pd(parent) && !ibv_dealloc_td(td));
 }
 
+/* Is no more sent in any part of @n WRITEs of 64 KiB than in @kbps, but for three of them? */
+static bool evenly(int n, double kbps)
+{
+	struct ibv_sge sge = { (uintptr_t)a.buf, sizeof(a.buf), a.mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = { (uintptr_t)b.buf, b.mr->rkey },
+	}, *bad;
+	double each = 8.0 * sizeof(a.buf) * 1e6 / kbps;		/* ns */
+	uint64_t end = now(CLOCK_MONOTONIC) + 20000000000ULL, at[DEPTH];
+	struct ibv_poll_cq_attr pa = {};
+	int i, j;
+
+	for (i = 0; i < n; i++)
+		if (ibv_post_send(a.qp, &wr, &bad))
+			return false;
+	for (i = 0; i < n && now(CLOCK_MONOTONIC) < end; ) {
+		if (ibv_start_poll(a.cq, &pa))
+			continue;
+		at[i++] = a.cq->status ? 0 : ibv_wc_read_completion_ts(a.cq);
+		ibv_end_poll(a.cq);
+	}
+	if (i < n)
+		return false;
+	for (i = 0; i < n; i++)
+		for (j = i + 1; j < n; j++)
+			if (!at[i] || (j - i - 3) * each > at[j] - at[i])
+				return false;
+	return true;
+}
+
 /* Megabits a second of about @n WRITEs of 64 KiB, after the first; < 0: failed */
 static double write_rate(int n)
 {
@@ -504,15 +535,17 @@ static void t_rate(void)
 	double rate;
 
 	CHECK(!ibv_query_device_ex(a.ctx, NULL, &dev));
-	CHECK(dev.packet_pacing_caps.supported_qpts & (1 << IBV_QPT_RC));
-	CHECK(dev.packet_pacing_caps.qp_rate_limit_min <= 20000);
-	CHECK(dev.packet_pacing_caps.qp_rate_limit_max >= 80000);
+	CHECK(dev.packet_pacing_caps.supported_qpts ==
+	      (1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND));
+	CHECK(dev.packet_pacing_caps.qp_rate_limit_min == 1);
+	CHECK(dev.packet_pacing_caps.qp_rate_limit_max == UINT32_MAX);
 
 	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_RATE_LIMIT));
 	rate = write_rate(40);
 	printf("# limit 20 Mbit/s: payload at %.1f\n", rate);
 	/* MTU 1024: headers are 6 % of the limit */
 	CHECK(rate > 16 && rate < 20);
+	CHECK(evenly(40, 20000));
 
 	CHECK(!ibv_modify_qp_rate_limit(a.qp, &limit));
 	rate = write_rate(120);

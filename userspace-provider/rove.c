@@ -44,7 +44,9 @@ static int rove_query_device_ex(struct ibv_context *context,
 			 sizeof(attr->packet_pacing_caps)) {
 		attr->packet_pacing_caps.qp_rate_limit_min = 1;
 		attr->packet_pacing_caps.qp_rate_limit_max = UINT32_MAX;
-		attr->packet_pacing_caps.supported_qpts = 1 << IBV_QPT_RC;
+		attr->packet_pacing_caps.supported_qpts =
+			1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD |
+			1 << IBV_QPT_XRC_SEND;
 	}
 	return 0;
 }
