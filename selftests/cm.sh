@@ -98,7 +98,12 @@ for v in 4 6; do
 	t "riostream, IPv$v" streams $v 7303 1 riostream -S 4096 -I 50 -C 10
 	t "rstream -T a, IPv$v" async_streams $v 7306 1 rstream -T a -S 4096 -I 10 -C 5
 	t "rstream -T r, IPv$v" streams $v 7307 1 rstream -T r -S 4096 -I 10 -C 5
+	t "rstream -T n, IPv$v" streams $v 7308 1 rstream -T n -S 4096 -I 50 -C 10
+	t "riostream -T b, IPv$v" streams $v 7309 1 riostream -T b -S 65536 -I 50 -C 10
+	t "riostream -T n, IPv$v" streams $v 7310 1 riostream -T n -S 4096 -I 50 -C 10
 done
+t "riostream -T a" async_streams 4 7311 1 riostream -T a -S 4096 -I 10 -C 5
+t "riostream -T b, verified" streams 4 7312 1 riostream -T b -T v -S 65537 -I 20 -C 4
 
 verified() {
 	local size

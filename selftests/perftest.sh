@@ -61,6 +61,9 @@ TABLE
 	CMP_AND_SWAP, events | ib_atomic_bw  | -A CMP_AND_SWAP -n 200 -e
 	MTU 256              | ib_read_bw    | -m 256 -s 65536 -n 50
 	MTU 2048             | ib_send_bw    | -m 2048 -s 65536 -n 50
+	paged on demand      | ib_write_bw   | --odp -s 65536 -n 100
+	paged on demand      | ib_read_bw    | --odp -s 65536 -n 100
+	paged on demand      | ib_send_bw    | --odp -s 65536 -n 100
 	TABLE
 	done_testing
 }

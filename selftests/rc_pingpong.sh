@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # ibv_rc_pingpong -c, which validates every byte: polling and with completion
-# events, each end as the server, IPv4 and IPv6, every path MTU.
+# events, each end as the server, IPv4 and IPv6, every path MTU; and its other ways to
+# have memory, to post and to be told of completions.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -19,6 +20,11 @@ for side in A B; do
 		t "server $side, IPv${gid#%g}, events" pp $side $gid -s 4096 -n 200 -e
 	done
 done
+t "paged on demand" pp A %g4 -o -s 65536 -n 50
+t "paged on demand, implicit region, prefetched, events" pp B %g6 -O -P -s 65536 -n 50 -e
+t "completion timestamps" pp A %g4 -t -n 100
+t "device memory" pp A %g4 -j -s 4096 -n 100
+t "posted by ibv_wr_*()" pp B %g4 -N -s 9999 -n 100
 [[ $1 == core ]] && done_testing
 for mtu in 256 512 1024 2048 4096; do
 	t "MTU $mtu, 64 KiB messages" pp A %g4 -m $mtu -s 65536 -n 50
