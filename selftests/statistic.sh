@@ -23,6 +23,42 @@ sed 's/^/# /' "$tmp/2"
 t "something was counted as sent" grown 1 2 'sent|tx'
 t "something was counted as received" grown 1 2 'rcvd|rx|recv'
 
+value() { awk -v n="$2" '$1 == n { print $2 }' "$tmp/$1"; }
+# by FILE1 FILE2 COUNTER: how much it grew
+by() { echo $(($(value "$2" "$3") - $(value "$1" "$3"))); }
+# 200 messages of 4 KiB each way, path MTU 1024: 4 packets each, and acknowledgments
+exact() {
+	local n c
+	for c in sent_pkts rcvd_pkts sent_bytes rcvd_bytes rx_send_requests ack_sent out_of_sequence packet_seq_err; do
+		echo "$c: $(by 1 2 $c)"
+	done
+	(($(by 1 2 rx_send_requests) == 200 && $(by 1 2 ack_sent) >= 1 && $(by 1 2 ack_sent) <= 250)) || return
+	for n in sent rcvd; do
+		(($(by 1 2 ${n}_pkts) > 800 && $(by 1 2 ${n}_pkts) <= 1100)) &&
+		(($(by 1 2 ${n}_bytes) > 200 * 4096 && $(by 1 2 ${n}_bytes) < 200 * 4096 + 1100 * 80)) || return
+	done
+	(($(by 1 2 out_of_sequence) == 0 && $(by 1 2 packet_seq_err) == 0 && $(by 1 2 implied_nak_seq_err) == 0))
+}
+[[ $DRIVER_A == rove ]] && t "each message and packet, and no loss, for there was none" exact
+
+# What is lost is sent again, and not much more than that: a super-packet lost costs the burst
+# that it was of, and what had been sent behind it.
+dropped_by() { inns "$1" tc -s qdisc show dev "$2" | sed -nE 's/.*dropped ([0-9]+),.*/\1/p'; }
+lossy() {
+	local lost again seq
+	snap "$LA" A1; snap "$LB" B1
+	netem_first loss 3% &&
+	both 60 A "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 1024 -n 300 -b" "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 1024 -n 300 -b %s" || return
+	lost=$(($(dropped_by "$NSA" va) + $(dropped_by "$NSB" vb)))
+	netem_off
+	snap "$LA" A2; snap "$LB" B2
+	again=$(($(by A1 A2 retransmitted_bursts) + $(by B1 B2 retransmitted_bursts)))
+	seq=$(($(by A1 A2 sent_seq_nak) + $(by B1 B2 sent_seq_nak)))
+	echo "$lost super-packets lost, $again bursts sent again, $seq sequence NAKs"
+	((lost > 5 && seq > 0 && seq <= lost + again && again > 0 && again <= 16 * lost))
+}
+[[ $DRIVER_A == rove ]] && t "what is lost is sent again, and not much more" lossy
+
 # datagrams that are no RoCE, and RoCE with a wrong ICRC, to port 4791
 garbage() {
 	nB /usr/bin/python3 - "$A4" <<-'PY'
