@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * uc.c - SENDs over UC: a message that has lost a packet is dropped whole, and the next
+ * uc.c - messages over UC: one that has lost a packet is dropped whole, and the next
  * one takes its receive
  *
- *	uc DEV-A GID-INDEX-A DEV-B GID-INDEX-B all|some
+ *	uc DEV-A GID-INDEX-A DEV-B GID-INDEX-B all|some [write]
  *
- * a sends.  The last argument says what must arrive: all, or some and not all.
+ * a sends, or with "write" writes with immediate data, which says what.  The last argument
+ * but that tells what must arrive: all, or some and not all.
  */
 #include "pair.h"
 
@@ -13,11 +14,14 @@
 #define WORDS	(LEN / 4)
 #define BATCH	8		/* few: nothing but netem may drop, and receives are never short */
 #define ROUNDS	60
+#define PLACES	(2 * BATCH)	/* of WRITEs */
 
 static uint32_t *out, *in;	/* what is sent, and where it goes */
-static struct ibv_mr *src, *dst;
+static uint32_t *into;		/* where WRITEs go */
+static struct ibv_mr *src, *dst, *place;
 static uint32_t sent, whole;
 static uint32_t next;		/* message that may arrive */
+static bool writes;
 static bool mark;		/* has this round's come? */
 
 static int receive_into(uint32_t slot)
@@ -36,6 +40,13 @@ static int post(uint32_t *what, uint32_t len)
 		.send_flags = IBV_SEND_SIGNALED,
 	}, *bad;
 
+	/* Each message of a round has a place of its own, which only later rounds use again. */
+	if (writes && len == LEN) {
+		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		wr.imm_data = *what / WORDS;
+		wr.wr.rdma.remote_addr = (uintptr_t)(into + *what / WORDS % PLACES * WORDS);
+		wr.wr.rdma.rkey = place->rkey;
+	}
 	return ibv_post_send(a.qp, &wr, &bad);
 }
 
@@ -44,6 +55,10 @@ static void arrived(const struct ibv_wc *wc, uint32_t round)
 {
 	uint32_t *got = in + wc->wr_id * WORDS, i;
 
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+		got = into + wc->imm_data % PLACES * WORDS;
+		CHECK(*got == wc->imm_data * WORDS);
+	}
 	if (wc->byte_len == sizeof(*got)) {
 		mark |= *got == round;
 		return;
@@ -107,15 +122,19 @@ static void t_send(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 6)
+	if (argc != 6 && argc != 7)
 		return 2;
+	writes = argc == 7;
 	end_open(&a, argv[1], argv[2]);
 	end_open(&b, argv[3], argv[4]);
 	out = malloc(BATCH * LEN);
 	in = malloc(DEPTH * LEN);
 	src = ibv_reg_mr(a.pd, out, BATCH * LEN, 0);
 	dst = ibv_reg_mr(b.pd, in, DEPTH * LEN, IBV_ACCESS_LOCAL_WRITE);
-	if (!src || !dst)
+	into = calloc(PLACES, LEN);
+	place = ibv_reg_mr(b.pd, into, PLACES * LEN,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!src || !dst || !place)
 		die("reg_mr");
 	pair_type = IBV_QPT_UC;
 	pair_open();

@@ -45,10 +45,10 @@ lossy() {
 	pt A ib_write_bw -s 65536 -m 1024 -n 300 || return
 	(($(counter $LA uc_rx_dropped_messages) > before))
 }
-# With messages that are looked at; what must arrive: all, or some
+# With messages that are looked at; what must arrive: all, or some; [write]
 lossy_sends() {
 	local before=$(counter $LA uc_rx_dropped_messages)
-	"$bin/uc" $LB "$(gid_index $LB $B4)" $LA "$(gid_index $LA $A4)" "$1" || return
+	"$bin/uc" $LB "$(gid_index $LB $B4)" $LA "$(gid_index $LA $A4)" "$@" || return
 	[[ $1 == all ]] || (($(counter $LA uc_rx_dropped_messages) > before))
 }
 no_answers() {
@@ -61,8 +61,10 @@ no_answers() {
 	done
 }
 t "SENDs: all arrive, whole and in order" lossy_sends all
+t "WRITEs with immediate data: all arrive, whole and in order" lossy_sends all write
 t "ib_write_bw on a network that drops" lossy
 t "SENDs on a network that drops: what has lost a packet is dropped whole" lossy_sends some
+t "WRITEs with immediate data: none that has lost a packet completes" lossy_sends some write
 netem_off
 t "nothing was acknowledged, refused or sent again in all this" no_answers
 topo_del
