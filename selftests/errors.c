@@ -166,6 +166,7 @@ static void t_advice(void)
 		  "4097 bytes at %#lx, lkey %#x: not within", (unsigned long)page, paged->lkey);
 	EXPLAINED(advise(paged, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 1), EPERM,
 		  "lkey %#x needs local write", paged->lkey);
+	EXPLAINED(advise(paged, 3, 1), EOPNOTSUPP, "advise_mr: advice 3");
 	EXPLAINED(ibv_reg_dm_mr(pd, dm, 0, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND),
 		  EINVAL, "device memory is never paged");
 	space.log_align_req = 13;

@@ -902,8 +902,11 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 
 	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH &&
 	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
-	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+		rove_refuse(ibpd->device, "advise_mr: advice %d: there are three ways to prefetch, 0 to 2",
+			    advice);
 		return -EOPNOTSUPP;
+	}
 	if (!num_sge || flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
 		return -EINVAL;
 	a = kzalloc(struct_size(a, part, num_sge), ROVE_GFP_OBJECT);
