@@ -15,12 +15,25 @@ pp() {
 	both 60 "$side" "ibv_ud_pingpong -c -d %d -g $gid -p %p $*" "ibv_ud_pingpong -c -d %d -g $gid -p %p $* %s"
 }
 
+# perftest's CQ is too small for its latency test with events, and rdma_rxe stops for good
+# when that happens: that says nothing about us, so it may try again.
+full=0
+overrun() {
+	local before=$full
+	[[ $DRIVER_A == rxe ]] || return
+	full=$(dmesg | grep -c 'rxe_cq_post: queue full')
+	((full > before))
+}
+
 # pt SERVER-END PROGRAM OPTIONS...; -6: over IPv6
 pt() {
-	local side=$1 prog=$2 gid="-x %g4" opts; shift 2
+	local side=$1 prog=$2 gid="-x %g4" opts unlucky; shift 2
 	opts="$*"
 	[[ $opts == *-6* ]] && { gid="-x %g6"; opts=${opts//-6/}; }
-	both 120 "$side" "$prog -c UD -F -d %d $gid -p %p $opts" "$prog -c UD -F -d %d $gid -p %p $opts %s" || return
+	unlucky=0
+	until both 60 "$side" "$prog -c UD -F -d %d $gid -p %p $opts" "$prog -c UD -F -d %d $gid -p %p $opts %s"; do
+		overrun && ((++unlucky < 5)) || return
+	done
 	grep -A3 '#bytes' "$tmp/client" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.a-z]+' || { cat "$tmp/client"; return 1; }
 }
 
