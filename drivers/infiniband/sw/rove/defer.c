@@ -257,6 +257,14 @@ bool rove_may_move(const struct rove_qp *qp)
 	       time_after(jiffies, qp->unacked_at + msecs_to_jiffies(SETTLE_MS));
 }
 
+bool rove_may_leave(const struct rove_qp *qp)
+{
+	return rove_tqp_idle(&qp->t) && qp->local_peer &&
+	       (qp->t.service == ROVE_SVC_RC || qp->t.service == ROVE_SVC_XRC) &&
+	       /* One that is being destroyed has given its account back. */
+	       !qp->dead && rove_flow_empty(qp->flow);
+}
+
 bool rove_at_home(struct rove_qp *qp)
 {
 	int cpu = smp_processor_id();

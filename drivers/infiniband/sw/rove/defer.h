@@ -32,6 +32,15 @@ bool rove_at_home(struct rove_qp *qp);
 /* Would nothing overtake what it has sent if it sent from another CPU?  QP locked. */
 bool rove_may_move(const struct rove_qp *qp);
 
+/*
+ * May a QP that a request has come to, on the CPU that is its home, answer from another one?
+ * The responses that it has sent before have left the stack, or the queue of this CPU is all
+ * that they can still be in (lo, netem and tunnels let go of them early).  One that is
+ * overtaken there is asked for again from here, and so behind it: nothing comes twice that was
+ * read at different times.  Not on UC, where nobody would ask.  QP locked.
+ */
+bool rove_may_leave(const struct rove_qp *qp);
+
 int rove_defer_init(void);
 /* No QP is left. */
 void rove_defer_exit(void);

@@ -70,6 +70,8 @@ struct dst_entry *rove_net_route(struct rove_qp *qp);
 
 /* A QP's account of packets in flight.  NULL: no memory. */
 struct rove_flow *rove_flow_create(struct rove_qp *qp);
+/* Has the stack freed or orphaned all that were sent?  IP orphans what it receives. */
+bool rove_flow_empty(const struct rove_flow *flow);
 /* The QP goes away; packets may still hold the account.  May be called once. */
 void rove_flow_release(struct rove_flow *flow);
 /* Module exit: wait for the last packet whose destructor is our code. */

@@ -525,10 +525,13 @@ static int neighbour_cpu(void)
 static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb)
 {
 	bool spread = worth_spreading(qp, skb);
+	bool settled;
 
 	if (!skb_queue_empty_lockless(&qp->backlog) || !rove_qp_trylock(qp))
 		return false;
-	if (rove_at_home(qp) && spread && rove_may_move(qp))
+	settled = qp->cpu == smp_processor_id();
+	if (rove_at_home(qp) && spread &&
+	    (rove_may_move(qp) || (settled && rove_may_leave(qp))))
 		WRITE_ONCE(qp->cpu, neighbour_cpu());
 	if (!spread || qp->cpu == smp_processor_id())
 		return true;

@@ -97,6 +97,11 @@ static void flow_put(struct rove_flow *flow)
 		wake_up_all(&flows_gone);
 }
 
+bool rove_flow_empty(const struct rove_flow *flow)
+{
+	return refcount_read(&flow->refs) == 1;
+}
+
 void rove_flow_release(struct rove_flow *flow)
 {
 	RCU_INIT_POINTER(flow->qp, NULL);
