@@ -213,7 +213,7 @@ static bool untouched(void)
 
 /*
  * While more follows, each fourth part of the window is asked for, and after 64 packets
- * what a program waits for.
+ * what a program waits for; of long messages after 16, or an eighth of the window.
  */
 static void asks(void)
 {
@@ -251,6 +251,43 @@ static void asks(void)
 		for (i = 0; i < wired; i++)
 			CHECK(wire[i].ask == (i == 63 + odd || i == 127),
 			      "operation %u, message %u: %d", op[k / 2], i, wire[i].ask);
+	}
+
+	/* Each completes with an entry, asked for or not. */
+	start(ROVE_SVC_RC);
+	window(1024);
+	q->t.sq_sig_all = true;
+	for (i = 0; i < 128; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, 0);
+	go();
+	for (i = 0; i < wired; i++)
+		CHECK(wire[i].ask == (i == 63 || i == 127), "message %u: %d", i, wire[i].ask);
+
+	/* What follows may be held back for long. */
+	start(ROVE_SVC_RC);
+	window(64);
+	q->t.paced = true;
+	for (i = 0; i < 4; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, 0);
+	go();
+	for (i = 0; i < 4; i++)
+		CHECK(wire[i].ask, "message %u does not ask", i);
+
+	/* Of 8 packets, and of 64. */
+	for (k = 0; k < 2; k++) {
+		u32 npkts = k ? 64 : 8, spacing = k ? 256 : 128;
+
+		start(ROVE_SVC_RC);
+		window(2048);
+		mr = mr_add(q, 0, q->send_mem.mem, npkts * MTU, 0);
+		for (i = 0; i < 1024 / npkts; i++)
+			post(ROVE_WR_RDMA_WRITE, npkts * MTU, SIGNALED)->sge[0] =
+				(struct rove_sge) { 0, npkts * MTU, mr->key };
+		go();
+		CHECK(wired == 1024, "%u packets", wired);
+		for (i = 0; i < wired; i++)
+			CHECK(wire[i].ask == !((i + 1) % spacing), "packet %u: %d", i,
+			      wire[i].ask);
 	}
 }
 

@@ -49,6 +49,7 @@ void rove_pace_set(struct rove_qp *qp, u32 kbps)
 	/* What waits by the old rate need not wait for all of that. */
 	p->next = 0;
 	p->kbps = kbps;
+	qp->t.paced = kbps;
 	if (hrtimer_is_queued(&p->timer) && !qp->dead)
 		hrtimer_start(&p->timer, 0, HRTIMER_MODE_ABS_SOFT);
 }

@@ -27,8 +27,12 @@
 /* QPNs 0 and 1 are the special QPs'. */
 #define GSI_QPN		1
 #define FIRST_QPN	2
-/* Packets a requester may have unacknowledged. */
-#define WINDOW		512
+/*
+ * What a requester may have unacknowledged: so many bytes, and packets within these limits.
+ */
+#define WINDOW_BYTES	(2U << 20)
+#define WINDOW_MIN	512U
+#define WINDOW_MAX	1024U
 
 static const struct rhashtable_params qp_table = {
 	.key_len = sizeof_field(struct rove_qp, t.qpn),
@@ -372,7 +376,6 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 	t->max_sge_send = cap->max_send_sge;
 	t->max_sge_recv = cap->max_recv_sge;
 	t->max_inline = cap->max_inline_data;
-	t->req.window = WINDOW;
 	qp->cap = *cap;
 	return 0;
 }
@@ -669,6 +672,8 @@ static void set_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mask
 #undef TAKE
 	t->access = a->qp_access_flags;
 	t->mtu = ib_mtu_enum_to_int(a->path_mtu);
+	/* In use from RTS on, and the path MTU is given before. */
+	t->req.window = clamp(WINDOW_BYTES / t->mtu, WINDOW_MIN, WINDOW_MAX);
 	t->timeout = a->timeout;
 	t->retry_cnt = a->retry_cnt;
 	t->rnr_retry = a->rnr_retry;

@@ -25,7 +25,11 @@
  */
 #define ROVE_READ_CHUNK		16384U
 
-/* Packets that an acknowledgment is worth while more follow. */
+/*
+ * Packets that an acknowledgment is worth while more follow: those of so many messages, but
+ * not fewer than so many packets.
+ */
+#define ROVE_ACK_MESSAGES	16
 #define ROVE_ACK_SPACING	64
 
 /* Packets that may be unacknowledged at first, and however much is lost. */

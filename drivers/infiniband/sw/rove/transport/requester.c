@@ -458,14 +458,17 @@ static bool want_ackreq(struct rove_tqp *t, const struct rove_swqe *w, u32 next,
 			bool end_of_message)
 {
 	struct rove_requester *req = &t->req;
-	s32 since = psn_diff(next, req->psn_ackreq);
+	s32 since = psn_diff(next, req->psn_ackreq), enough;
 
-	if (since >= (s32)(req->cwnd / 4))
+	/* What is held back might wait for longer than the RTO. */
+	if (since >= (s32)(req->cwnd / 4) || unlikely(t->paced))
 		return true;
 	/* A completion that the program waits for. */
-	if (end_of_message && since >= ROVE_ACK_SPACING &&
-	    w->wqe.flags & ROVE_WR_SIGNALED)
-		return true;
+	if (end_of_message && (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED)) {
+		enough = min(ROVE_ACK_MESSAGES * w->npkts, req->window / 8);
+		if (since >= max(enough, ROVE_ACK_SPACING))
+			return true;
+	}
 	if (end_of_message && req->rnr_probe)
 		return true;
 	if (!end_of_message || req->cur + 1 != req->fetched)

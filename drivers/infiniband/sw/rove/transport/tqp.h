@@ -306,6 +306,7 @@ struct rove_responder {
  * @target: XRC: it receives requests, else it sends them
  * @srq: receive work requests come from a queue that other QPs use, too
  * @sq_sig_all: every send completes with an entry
+ * @paced: the environment holds packets back to keep a rate; may change at any time
  * @timer: deadline last given to rove_env_arm_timer()
  * @req: sending half
  * @resp: receiving half
@@ -329,6 +330,7 @@ struct rove_tqp {
 	bool target;
 	bool srq;
 	bool sq_sig_all;
+	bool paced;
 	u64 timer;
 	struct rove_requester req;
 	struct rove_responder resp;
