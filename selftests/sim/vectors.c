@@ -244,6 +244,42 @@ static void check_bits(const struct vector *v, u8 *ip, u32 len)
 	}
 }
 
+static void put_be16(u8 *p, u16 v)
+{
+	p[0] = v >> 8;
+	p[1] = v;
+}
+
+/*
+ * A packet of a train has the ICRC of one that came alone with these lengths and this
+ * identification.
+ */
+static void check_segments(const struct vector *v, u8 *ip)
+{
+	u32 hdr_len = rove_opcodes[v->opcode].hdr_len, ip_len = v->ip_len, i;
+	bool v4 = ip[0] >> 4 == 4;
+	struct rove_icrc train;
+
+	rove_icrc_begin(&train, ip, ip_len);
+	for (i = 0; i < 0x10000; i += v4 ? 1 : 0x1111) {
+		u32 udp_len = 8 + 64 + 4 * (i >> 9 & 7);
+		struct rove_icrc alone;
+
+		if (v4) {
+			put_be16(ip + 2, ip_len + udp_len);
+			put_be16(ip + 4, i);
+		} else {
+			put_be16(ip + 4, ip_len - 40 + udp_len);
+		}
+		put_be16(ip + ip_len + 4, udp_len);
+		rove_icrc_begin(&alone, ip, ip_len);
+		rove_icrc_of_segment(&train, udp_len - 8, i);
+		CHECK(rove_icrc_headers(&train, ip + ip_len + 8, hdr_len) ==
+		      rove_icrc_headers(&alone, ip + ip_len + 8, hdr_len),
+		      "%s: ICRC in a train, identification %u", v->name, i);
+	}
+}
+
 /* Every way to cut a packet short, and noise, is refused or consistent. */
 static void check_short(const struct vector *v, const u8 *bth, u32 len)
 {
@@ -395,6 +431,7 @@ int vectors_run(void)
 		check_short(v, bth, len - v->ip_len - 8);
 		check_frame(v, bth);
 		check_bits(v, ip, len);
+		check_segments(v, ip);
 		free(ip);
 	}
 	check_noise();
