@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Posting costs no system call: 20,000 messages of ib_write_bw -s 64, both ends
 # under strace, make fewer than 1,000 system calls beyond set-up.  Who polls in vain lets
-# others have its CPU: that goes by time, not by messages, and is counted by itself.
+# others have its CPU: that goes by time, not by messages, and does not count.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 

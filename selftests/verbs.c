@@ -472,22 +472,31 @@ static void t_domains(void)
 	CHECK(!ibv_dealloc_pd(parent) && !ibv_dealloc_td(td));
 }
 
-/* Is no more sent in any part of @n WRITEs of 64 KiB than in @kbps, but for three of them? */
-static bool evenly(int n, double kbps)
+/* @n WRITEs of 64 KiB; have they been posted? */
+static bool post_writes(int n)
 {
 	struct ibv_sge sge = { (uintptr_t)a.buf, sizeof(a.buf), a.mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
 		.wr.rdma = { (uintptr_t)b.buf, b.mr->rkey },
 	}, *bad;
+
+	while (n--)
+		if (ibv_post_send(a.qp, &wr, &bad))
+			return false;
+	return true;
+}
+
+/* Is no more sent in any part of @n WRITEs of 64 KiB than in @kbps, but for three of them? */
+static bool evenly(int n, double kbps)
+{
 	double each = 8.0 * sizeof(a.buf) * 1e6 / kbps;		/* ns */
 	uint64_t end = now(CLOCK_MONOTONIC) + 20000000000ULL, at[DEPTH];
 	struct ibv_poll_cq_attr pa = {};
 	int i, j;
 
-	for (i = 0; i < n; i++)
-		if (ibv_post_send(a.qp, &wr, &bad))
-			return false;
+	if (!post_writes(n))
+		return false;
 	for (i = 0; i < n && now(CLOCK_MONOTONIC) < end; ) {
 		if (ibv_start_poll(a.cq, &pa))
 			continue;
@@ -506,17 +515,11 @@ static bool evenly(int n, double kbps)
 /* Megabits a second of about @n WRITEs of 64 KiB, after the first; < 0: failed */
 static double write_rate(int n)
 {
-	struct ibv_sge sge = { (uintptr_t)a.buf, sizeof(a.buf), a.mr->lkey };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-		.wr.rdma = { (uintptr_t)b.buf, b.mr->rkey },
-	}, *bad;
 	uint64_t begin;
-	int i, first;
+	int first;
 
-	for (i = 0; i <= n; i++)
-		if (ibv_post_send(a.qp, &wr, &bad))
-			return -1;
+	if (!post_writes(n + 1))
+		return -1;
 	do
 		first = drain(&a);
 	while (!first);
