@@ -109,6 +109,23 @@ static void t_type1_unbind(void)
 	CHECK(!ibv_dealloc_mw(mw));
 }
 
+/* A parent domain is the same domain; for type 1 libibverbs thinks otherwise. */
+static void t_parent(void)
+{
+	struct ibv_parent_domain_init_attr attr = { .pd = b.pd };
+	struct ibv_pd *parent = ibv_alloc_parent_domain(b.ctx, &attr);
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	struct ibv_mr *of;
+	uint32_t key;
+
+	CHECK(parent && mw);
+	key = ibv_inc_rkey(mw->rkey);
+	of = ibv_reg_mr(parent, mem, 9000, BINDABLE);
+	CHECK(of && !bind_on(mw, key, of, (uintptr_t)mem + 100, 4000, ALL));
+	CHECK(works((uintptr_t)mem + 100, mem + 100, 4000, key));
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(of) && !ibv_dealloc_pd(parent));
+}
+
 static void t_type2(void)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
@@ -658,6 +675,7 @@ int main(int argc, char **argv)
 
 	run("a window of type 1, bound again and again", t_type1);
 	run("a window of type 1, bound to nothing", t_type1_unbind);
+	run("a window over a region that was registered in a parent domain", t_parent);
 	run("a window of type 2: 300 times bound and invalidated", t_type2);
 	run("a window that begins at zero", t_zero_based);
 	run("accesses beyond a window", t_beyond);

@@ -115,13 +115,16 @@ static inline int rove_fill_recv(struct rove_wq *rq,
 	return 0;
 }
 
-/* The rest of a BIND_MW that has been begun; an errno. */
+/*
+ * The rest of a BIND_MW that has been begun; an errno.  A parent domain is its domain to
+ * the kernel, and has its handle.
+ */
 static inline int rove_wqe_set_bind(struct rove_send_wqe *wqe,
 				    const struct ibv_mw *mw, uint32_t rkey,
 				    const struct ibv_mw_bind_info *info)
 {
 	if (unlikely((rkey ^ mw->rkey) >> 8 || (!info->mr && info->length) ||
-		     (info->mr && info->mr->pd != mw->pd)))
+		     (info->mr && info->mr->pd->handle != mw->pd->handle)))
 		return EINVAL;
 	wqe->rkey = rkey;
 	wqe->remote_addr = info->addr;
