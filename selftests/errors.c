@@ -9,6 +9,7 @@
  */
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,12 +134,34 @@ static void t_create(void)
 		  "%d SGEs (at most %d)", dev.max_srq_sge + 1, dev.max_srq_sge);
 }
 
+/* ib_core takes privileged users' word that they know how much they lock. */
+static void t_locked(void)
+{
+	static char big[1 << 20];
+	struct rlimit before, low;
+
+	CHECK(!getrlimit(RLIMIT_MEMLOCK, &before));
+	low = before;
+	low.rlim_cur = 256 << 10;
+	CHECK(!setrlimit(RLIMIT_MEMLOCK, &low) && !seteuid(65534));
+	EXPLAINED(ibv_reg_mr(pd, big, sizeof(big), 0), ENOMEM,
+		  "no memory to pin %zu bytes; RLIMIT_MEMLOCK is 256 KiB", sizeof(big));
+	EXPLAINED(ibv_create_cq(ctx, 32768, NULL, NULL, 0), ENOMEM, "RLIMIT_MEMLOCK is 256 KiB");
+	CHECK(!seteuid(0) && !setrlimit(RLIMIT_MEMLOCK, &before));
+}
+
 static void t_memory(void)
 {
 	static char page[8192] __attribute__((aligned(4096)));
+	struct ibv_mr *paged = ibv_reg_mr(pd, page, sizeof(page), IBV_ACCESS_ON_DEMAND);
 
 	EXPLAINED(ibv_reg_mr_iova(pd, page, sizeof(page), UINT64_MAX - 4095, 0), EINVAL,
 		  "8192 bytes at 0xfffffffffffff000, at least 1 byte");
+	EXPLAINED(ibv_reg_mr(pd, page, 1UL << 48, IBV_ACCESS_ON_DEMAND), EINVAL,
+		  "on-demand region: %lu bytes at", 1UL << 48);
+	EXPLAINED(!ibv_rereg_mr(paged, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), EOPNOTSUPP,
+		  "rereg_mr: only for memory that was registered by its address");
+	CHECK(paged && !ibv_dereg_mr(paged));
 }
 
 static bool advise(struct ibv_mr *mr, enum ib_uverbs_advise_mr_advice advice, unsigned int len)
@@ -211,6 +234,10 @@ static void t_modify(void)
 		EXPLAINED(modify(qp, attr, RTR), EINVAL, "max_dest_rd_atomic %d, at most %d",
 			  dev.max_qp_rd_atom + 1, dev.max_qp_rd_atom);
 	attr = attr_for(IBV_QPS_RTR);
+	attr.dest_qp_num = 1 << 24;
+	EXPLAINED(modify(qp, attr, RTR), EINVAL, "dest_qp_num %d, at most %d", 1 << 24,
+		  (1 << 24) - 1);
+	attr = attr_for(IBV_QPS_RTR);
 	attr.min_rnr_timer = 32;
 	EXPLAINED(modify(qp, attr, RTR), EINVAL, "min_rnr_timer 32, at most 31");
 	CHECK(modify(qp, attr_for(IBV_QPS_RTR), RTR));
@@ -225,6 +252,10 @@ static void t_modify(void)
 	attr.rnr_retry = 8;
 	EXPLAINED(modify(qp, attr, RTS), EINVAL, "rnr_retry 8, at most 7");
 	attr = attr_for(IBV_QPS_RTS);
+	attr.path_mig_state = IBV_MIG_REARM;
+	EXPLAINED(modify(qp, attr, RTS | IBV_QP_PATH_MIG_STATE), EOPNOTSUPP,
+		  "there is no alternate path");
+	attr = attr_for(IBV_QPS_RTS);
 	attr.cur_qp_state = IBV_QPS_INIT;
 	EXPLAINED(modify(qp, attr, RTS | IBV_QP_CUR_STATE), EINVAL,
 		  "cur_qp_state INIT, but the QP is in RTR");
@@ -232,19 +263,77 @@ static void t_modify(void)
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_qp(ud));
 }
 
-static void t_other(void)
+static bool change_srq(struct ibv_srq *srq, unsigned int max_wr, unsigned int limit, int mask)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr, .srq_limit = limit };
+	int err = ibv_modify_srq(srq, &attr, mask);
+
+	if (err)
+		errno = err;
+	return !err;
+}
+
+static bool resize(struct ibv_cq *which, int cqe)
+{
+	int err = ibv_resize_cq(which, cqe);
+
+	if (err)
+		errno = err;
+	return !err;
+}
+
+static void t_change(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { 16, 1, 0 } };
-	struct ibv_srq_attr change = { .srq_limit = 17 };
+	struct ibv_cq *full = ibv_create_cq(ctx, 16, NULL, NULL, 0);
 	struct ibv_srq *srq = ibv_create_srq(pd, &init);
-	int err;
+	struct ibv_qp_init_attr of_qp = {
+		.send_cq = full, .recv_cq = full, .qp_type = IBV_QPT_RC,
+		.cap = { 4, 4, 1, 1, 0 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &of_qp);
+	struct ibv_recv_wr recv = {}, *bad;
+	struct ibv_wc wc;
+	int i;
 
-	CHECK(srq);
-	EXPLAINED(!(err = ibv_modify_srq(srq, &change, IBV_SRQ_LIMIT), errno = err), EINVAL,
-		  "srq_limit 17, at most 16");
-	EXPLAINED(!(err = ibv_resize_cq(cq, dev.max_cqe + 1), errno = err), EINVAL,
-		  "CQ of %d entries", dev.max_cqe + 1);
-	CHECK(!ibv_destroy_srq(srq));
+	CHECK(srq && full && qp);
+	EXPLAINED(change_srq(srq, 0, 17, IBV_SRQ_LIMIT), EINVAL, "srq_limit 17, at most 16");
+	EXPLAINED(change_srq(srq, 8, 9, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL,
+		  "srq_limit 9, at most max_wr: 8");
+	for (i = 0; i < 5; i++)
+		CHECK(!ibv_post_srq_recv(srq, &recv, &bad));
+	EXPLAINED(change_srq(srq, 4, 0, IBV_SRQ_MAX_WR), EINVAL,
+		  "max_wr 4 is less than the limit, or than what is posted");
+	EXPLAINED(resize(cq, dev.max_cqe + 1), EINVAL, "CQ of %d entries", dev.max_cqe + 1);
+	/* four completions, which come together, and one of them taken */
+	CHECK(modify(qp, attr_for(IBV_QPS_INIT), INIT));
+	for (i = 0; i < 4; i++)
+		CHECK(!ibv_post_recv(qp, &recv, &bad));
+	CHECK(modify(qp, attr_for(IBV_QPS_ERR), IBV_QP_STATE));
+	while (!ibv_poll_cq(full, 1, &wc))
+		;
+	EXPLAINED(resize(full, 2), EINVAL, "there are more completions in it than 2");
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_srq(srq) && !ibv_destroy_cq(full));
+}
+
+/* As many QPs as may be in a multicast group, and another. */
+static void t_group(void)
+{
+	static struct ibv_qp *qp[4096];
+	union ibv_gid group = { .raw = { [10] = 0xff, 0xff, 239, 7, 7, 7 } };
+	int i, most = dev.max_mcast_qp_attach;
+
+	CHECK(most < 4096);
+	for (i = 0; i <= most; i++)
+		CHECK(qp[i] = create_qp(IBV_QPT_UD, 1, 1, 1, 1, 0));
+	for (i = 0; i < most; i++)
+		CHECK(!ibv_attach_mcast(qp[i], &group, 0));
+	EXPLAINED(!(errno = ibv_attach_mcast(qp[most], &group, 0)), ENOMEM,
+		  "attach_mcast: there are %d QPs in ::ffff:239.7.7.7", most);
+	for (i = 0; i < most; i++)
+		CHECK(!ibv_detach_mcast(qp[i], &group, 0));
+	for (i = 0; i <= most; i++)
+		CHECK(!ibv_destroy_qp(qp[i]));
 }
 
 /* A program that asks again and again does not fill the disk. */
@@ -285,7 +374,9 @@ int main(int argc, char **argv)
 	run("the log says why a memory region is refused", t_memory);
 	run("the log says why advice, or device memory's registration, is refused", t_advice);
 	run("the log says which attribute of a transition is missing, wrong, or too much", t_modify);
-	run("the log says why an SRQ's limit or a CQ's new size is refused", t_other);
+	run("the log says why an SRQ's limit, or a new size of an SRQ or CQ, is refused", t_change);
+	run("the log says that a multicast group is full", t_group);
+	run("the log says how much memory may be locked, and how much is", t_locked);
 	run("500 refusals are a few lines", t_rate);
 	printf("1..%d\n", count);
 	return failed > 0;
