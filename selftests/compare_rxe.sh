@@ -11,10 +11,10 @@ here=$(dirname "$(readlink -f "$0")")
 out=${OUT:-/run/share}/rxe
 mkdir -p "$out" || exit
 
-tests=("data.sh 1024" "rc_pingpong.sh core" "perftest.sh core" "ud.sh core" "cm.sh core" "mcast.sh" "mad.sh"
+tests=("data.sh 1024" "data.sh 4096" "rc_pingpong.sh" "perftest.sh" "ud.sh" "cm.sh" "qperf.sh" "sqd.sh" "mcast.sh" "mad.sh"
 	"srq.sh" "uc.sh" "xrc.sh" "syscalls.sh core" "pyverbs.sh" "ucx.sh" "mpi.sh" "fabric.sh" "fio.sh"
 	"verbs.sh" "memory.sh" "odp.sh" "objects.sh" "loss.sh" "wire.sh" "vlan.sh" "netns.sh"
-	"statistic.sh" "admin.sh rules" "admin.sh fails" "admin.sh limits" "devinfo.sh" "netdevs.sh" "dmabuf.sh" "teardown.sh core" "inspect.sh" "limits.sh" "errors.sh" "kill.sh"
+	"statistic.sh" "admin.sh rules" "admin.sh fails" "admin.sh limits" "devinfo.sh" "netdevs.sh" "dmabuf.sh" "teardown.sh core" "faults.sh" "inspect.sh" "limits.sh" "errors.sh" "kill.sh"
 	"nvme.sh" "iser.sh" "nfs.sh" "smc.sh" "regions.sh 2000 1" "rds.sh" "srp.sh" "kernel_qp.sh")
 (($#)) && tests=("$@")
 
