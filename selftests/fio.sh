@@ -13,8 +13,8 @@ run() {
 	local verb=$1 all="--ioengine=rdma --thread --bs=64k --size=16m --port=%p" depth=8
 	# fio lets a connection die of the first SEND that finds no receive posted
 	[[ $verb == send ]] && depth=256
-	both 90 A "cd $tmp; fio --name=server $all --iodepth=$depth --rw=read" \
-		"cd $tmp; fio --name=client $all --iodepth=8 --hostname=%a4 --verb=$verb --rw=write" || return
+	both 90 A "cd /tmp; fio --name=server $all --iodepth=$depth --rw=read" \
+		"cd /tmp; fio --name=client $all --iodepth=8 --hostname=%a4 --verb=$verb --rw=write" || return
 	cat "$tmp/client"
 	grep -q 'err= 0' "$tmp/client" && grep -q 'err= 0' "$tmp/server" &&
 	grep -q 'io=16.0MiB' "$tmp/client"

@@ -228,9 +228,9 @@ topo_wire() {
 	reset_wire "" va && reset_wire @far vb && set_end "$NSA" va "$mtu" $A4 $A6 && set_end "$NSB" vb "$mtu" $B4 $B6
 }
 
-# topo_pair [MTU]
+# topo_pair [MTU]: the netdevs', unless $MTU says otherwise
 topo_pair() {
-	local mtu=${1:-4200}
+	local mtu=${MTU:-${1:-4200}}
 	make_namespaces
 	[[ $ROVE_FAR ]] && { topo_wire "$mtu"; return; }
 	ip link add va type veth peer name vb || return

@@ -1,17 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # NVMe over RDMA: the kernel's target (nvmet-rdma) on one link, its host (nvme-rdma)
-# on the other, an ext4 on top.  Then the links are set down and deleted under it
-# (hazards 29, 61), unless "core" is asked for.  With "srq" the target's receives
-# come from shared queues.
+# on the other, which may be two guests, an ext4 on top.  Then the links are set down and
+# deleted under it (hazards 29, 61), unless "core" is asked for.  With "srq" the target's
+# receives come from shared queues.
 # timeout: 600
 . "$(dirname "$0")/ulp.sh"
 
 need_modules nvme-rdma nvmet-rdma ext4
-need_configfs
-if [[ $* == *srq* ]]; then
-	modprobe -r nvmet-rdma && modprobe nvmet-rdma use_srq=1 || bail "nvmet-rdma use_srq=1"
-fi
+[[ $* == *srq* ]] && options=use_srq=1 || options=
 
 cfg=/sys/kernel/config/nvmet
 sub=$cfg/subsystems/rove-test
@@ -20,6 +17,7 @@ nqn=rove-test
 # Bound to no address: a listener that is bound to one goes with its device for good.
 target_up() {
 	local p=$cfg/ports/1
+	modprobe -r nvmet-rdma && modprobe nvmet-rdma $options && need_configfs && make_disk &&
 	mkdir "$sub" && echo 1 > "$sub/attr_allow_any_host" &&
 	mkdir "$sub/namespaces/1" && echo -n "$disk" > "$sub/namespaces/1/device_path" &&
 	echo 1 > "$sub/namespaces/1/enable" &&
@@ -29,8 +27,9 @@ target_up() {
 }
 target_down() {
 	rm -f "$cfg/ports/1/subsystems/$nqn"
-	rmdir $cfg/ports/1 "$sub/namespaces/1" "$sub"
-} 2>/dev/null
+	rmdir $cfg/ports/1 "$sub/namespaces/1" "$sub" 2>/dev/null
+}
+target_off() { target_down; modprobe -q -r nvmet-rdma brd; }
 
 controller() {
 	local c
@@ -51,11 +50,10 @@ connect() {
 		--reconnect-delay=1 --ctrl-loss-tmo=60 && wait_for 20 the_disk
 }
 disconnect() { nvme disconnect -n $nqn && ! connected; }
-extra_cleanup() { umount -l "$mnt"; disconnect; target_down; modprobe -q -r nvme-rdma nvmet-rdma brd; } > /dev/null 2>&1
+extra_cleanup() { umount -l "$mnt"; disconnect; at_B target_off; modprobe -q -r nvme-rdma; } > /dev/null 2>&1
 
 topo_pair 4200 && links || bail "two links"
-make_disk || bail "a disk of memory"
-t "the target listens" target_up || done_testing
+t "the target listens" at_B target_up || done_testing
 disk_points || done_testing
 
 outage() {
@@ -81,6 +79,6 @@ if [[ ! $core ]]; then
 	under_load "the host's link is deleted under load: an error" host_link
 	t "link and connection made again: the files are right" back
 fi
-t "the end" eval 'umount "$mnt" && disconnect && target_down'
+t "the end" eval 'umount "$mnt" && disconnect && at_B target_down'
 t "no QP is left" wait_for 20 no_qps nvme
 done_testing

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Shared receive queues: ibv_srq_pingpong, which validates every byte over 16 QPs,
 # perftest --use-srq, both with rdma_rxe as the peer too; then what no program of
-# the distribution looks at: limit, resize, flush, hostile rings.
+# the distribution looks at: limit, resize, flush, hostile rings.  "core": the programs
+# alone, and no rdma_rxe.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -26,6 +27,7 @@ t "ibv_srq_pingpong, few receives: RNR" pp A %g4 -s 2048 -n 400 -r 20
 t "ib_send_bw --use-srq" pt A ib_send_bw -s 4096 -n 500
 t "ib_send_bw --use-srq, 8 QPs" pt B ib_send_bw -s 4096 -n 200 -q 8
 t "ib_send_lat --use-srq" pt A ib_send_lat -s 64 -n 500
+[[ $1 == core ]] && done_testing
 
 [[ -x $bin/srq ]] || bail "make -C selftests"
 c_points srq "$bin/srq" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"

@@ -3,6 +3,7 @@
 # Unreliable connections: ibv_uc_pingpong, which validates every byte, perftest
 # -c UC, both with rdma_rxe as the peer too; and what is lost is lost: no retry, no
 # answer, the QP goes on, and no part of a message is taken for a message (uc.c).
+# "core": the programs alone, and no rdma_rxe.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -36,6 +37,7 @@ t "ib_send_bw -c UC, events" pt B ib_send_bw -s 1024 -n 200 -e
 t "ib_send_lat -c UC" pt A ib_send_lat -s 64 -n 300
 t "ib_write_lat -c UC" pt B ib_write_lat -s 64 -n 300
 t "ib_send_lat -c UC, inline" pt A ib_send_lat -s 64 -n 300 -I 64
+[[ $1 == core ]] && done_testing
 
 counter() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"; }
 # The sender learns nothing: it is done as soon as it would be without loss.

@@ -3,14 +3,15 @@
 # live in the initial namespace, so both links are there and policy routes force the
 # packets over the veth pair; a file system on top; and what crossed the wire.
 # $ULP_SIZE is the size of the big file, in MiB; "core" as the test's first argument:
-# a small one.
+# a small one, as between two guests.
 ONE_NS=1
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 
 mnt=$tmp/mnt
-[[ ${1:-} == core ]] && core=1 || core=
+[[ ${1:-} == core || $ROVE_FAR ]] && core=1 || core=
 size=${ULP_SIZE:-$((core ? 2 : 16))}
 disk_size=$((size * 4 > 64 ? size * 4 : 64))
+disk=/dev/ram0
 mkdir -p "$mnt"
 
 need_modules() {
@@ -19,15 +20,23 @@ need_modules() {
 }
 need_configfs() { mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config; }
 
+# at_B COMMAND...: where B is.  In another guest it finds what this script has defined
+# up to now: the functions, and variables without capitals.
+at_B() {
+	[[ $ROVE_FAR ]] || { "$@"; return; }
+	nB bash -c "$(declare -p $(compgen -v | grep -E '^[a-z]+(_[a-z]+)*$'); declare -f)
+$(printf '%q ' "$@")"
+}
+
 # A disk of memory: $disk
 make_disk() {
 	modprobe -q -r brd
-	modprobe brd rd_nr=1 rd_size=$((disk_size * 1024)) && disk=/dev/ram0 && [[ -b $disk ]]
+	modprobe brd rd_nr=1 rd_size=$((disk_size * 1024)) && [[ -b $disk ]]
 }
 
 # packets sent by both links
 packets() {
-	rdma statistic show 2>/dev/null | tr ' ' '\n' | awk '
+	{ rdma statistic show; [[ $ROVE_FAR ]] && nB rdma statistic show; } 2>/dev/null | tr ' ' '\n' | awk '
 		/^sent_pkts$/ { getline v; n += v } END { print n + 0 }'
 }
 # crossed MIB COMMAND...: it sends that much at least over the links, at MTU 4096

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # XRC: ibv_xsrq_pingpong, where a server's clients share one SRQ, and perftest -c XRC;
-# xrc.c: processes that share a domain and a QP, hostile requests.
+# xrc.c: processes that share a domain and a QP, hostile requests.  "core": the programs alone.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -28,6 +28,7 @@ t "ib_read_bw -c XRC" pt A ib_read_bw -s 65536 -n 200
 t "ib_atomic_bw -c XRC" pt B ib_atomic_bw -n 200
 t "ib_send_lat -c XRC" pt A ib_send_lat -s 64 -n 200
 t "ib_write_lat -c XRC" pt B ib_write_lat -s 64 -n 200
+[[ $1 == core ]] && done_testing
 # several clients of one server, which share its SRQ
 clients() {
 	local i=3 pids=() rc=0 p
