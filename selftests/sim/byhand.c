@@ -1756,20 +1756,36 @@ static void page_naks(void)
 
 /* ---- turns ---- */
 
-/* So much in a call: 120 packets of 512 bytes, and the next at the next call. */
+/*
+ * So much in a call: 120 packets of 512 bytes, and the next at the next call; or up to
+ * what the program waits for, after 64 packets, if more follows.
+ */
 static void budgets(void)
 {
-	u32 i;
+	static const u32 posts[] = { 64, 100 };
+	u32 i, k;
 
 	start(ROVE_SVC_RC);
 	q->t.mtu = 512;
 	window(1024);
 	for (i = 0; i < 128; i++)
-		post(ROVE_WR_RDMA_WRITE, 512, SIGNALED);
+		post(ROVE_WR_RDMA_WRITE, 512, 0);
 	tqp_send(q);
 	CHECK(wired == 120 && q->ack_owed, "%u WRITEs", wired);
 	run();
 	CHECK(wired == 128, "%u WRITEs", wired);
+
+	for (k = 0; k < 2; k++) {
+		start(ROVE_SVC_RC);
+		window(1024);
+		for (i = 0; i < posts[k]; i++)
+			post(ROVE_WR_RDMA_WRITE, 8, i == 63 ? SIGNALED : 0);
+		tqp_send(q);
+		CHECK(wired == 64 && wire[63].ask && q->ack_owed == (posts[k] > 64),
+		      "%u of %u WRITEs", wired, posts[k]);
+		run();
+		CHECK(wired == posts[k], "%u of %u WRITEs", wired, posts[k]);
+	}
 
 	start(ROVE_SVC_UD);
 	q->t.mtu = 512;

@@ -453,22 +453,25 @@ static bool start(struct rove_tqp *t, struct rove_swqe *w)
 	return true;
 }
 
+/* Does the program wait for this message's completion, and not have one soon anyway? */
+static bool is_waited_for(const struct rove_tqp *t, const struct rove_swqe *w, u32 next)
+{
+	const struct rove_requester *req = &t->req;
+	s32 enough = min(ROVE_ACK_MESSAGES * w->npkts, req->window / 8);
+
+	return (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED) &&
+	       psn_diff(next, req->psn_ackreq) >= max(enough, ROVE_ACK_SPACING);
+}
+
 /* What is sent last should ask for an acknowledgment; is this last? */
 static bool want_ackreq(struct rove_tqp *t, const struct rove_swqe *w, u32 next,
 			bool end_of_message)
 {
 	struct rove_requester *req = &t->req;
-	s32 since = psn_diff(next, req->psn_ackreq), enough;
 
 	/* What is held back might wait for longer than the RTO. */
-	if (since >= (s32)(req->cwnd / 4) || unlikely(t->paced))
+	if (psn_diff(next, req->psn_ackreq) >= (s32)(req->cwnd / 4) || unlikely(t->paced))
 		return true;
-	/* A completion that the program waits for. */
-	if (end_of_message && (t->sq_sig_all || w->wqe.flags & ROVE_WR_SIGNALED)) {
-		enough = min(ROVE_ACK_MESSAGES * w->npkts, req->window / 8);
-		if (since >= max(enough, ROVE_ACK_SPACING))
-			return true;
-	}
 	if (end_of_message && req->rnr_probe)
 		return true;
 	if (!end_of_message || req->cur + 1 != req->fetched)
@@ -541,6 +544,7 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	u32 idx = psn_diff(req->psn_next, w->first_psn);
 	s32 room = req->cwnd - psn_diff(req->psn_next, req->psn_una);
 	struct rove_burst b;
+	bool waited;
 	u32 next;
 	int ret;
 
@@ -549,10 +553,12 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	b = payload_burst(t, w, idx, min3(w->npkts - idx, (u32)room,
 					  rove_burst_pkts(t)));
 	next = psn_add(b.psn, b.npkts);
-	b.ackreq = t->service != ROVE_SVC_UC && want_ackreq(t, w, next, b.last);
+	waited = b.last && is_waited_for(t, w, next);
+	b.ackreq = t->service != ROVE_SVC_UC && (waited || want_ackreq(t, w, next, b.last));
 	ret = rove_env_emit(t, &b);
 	if (!ret) {
-		req->budget -= rove_burst_cost(&b);
+		/* The peer is to answer that, while we go on with what is behind it. */
+		req->budget = waited && b.ackreq ? 0 : req->budget - (int)rove_burst_cost(&b);
 		advance(t, next, b.ackreq, now);
 		if (t->service == ROVE_SVC_UC)
 			forget(t, b.last);
@@ -692,7 +698,7 @@ static bool step(struct rove_tqp *t, u64 now)
 
 	if (req->rnr_wait || (t->state != ROVE_TQP_RTS && t->state != ROVE_TQP_SQD))
 		return false;
-	if (req->budget <= 0) {
+	if (req->budget <= 0 && (req->cur != req->fetched || rove_env_sq_pending(t))) {
 		rove_env_defer_send(t);
 		return false;
 	}
