@@ -526,6 +526,118 @@ static void test_multicast(const union ibv_gid *group)
 	outcome(good, "a queue pair is left in a group");
 }
 
+/* How a member of a group meets what comes. */
+enum meets { TAKES, OTHER_QKEY, NO_RECEIVE, TOO_SHORT, NOT_READY, WAYS };
+
+static void meet(struct end *e, enum meets how)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE))
+		die("RESET");
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
+	if (how != NOT_READY)
+		ud_to_rts(e->qp, how == OTHER_QKEY ? QKEY + 1 : QKEY);
+	else if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			       IBV_QP_QKEY))
+		die("INIT");
+	if (how != NO_RECEIVE)
+		post_recv(e, how == TOO_SHORT ? 40 + 99 : 200);
+}
+
+/* Packet buffers that the kernel has in use, whoever's they are. */
+static long packet_buffers(void)
+{
+	FILE *f = fopen("/proc/slabinfo", "r");
+	char line[400];
+	long n = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "skbuff_head_cache %ld", &n) == 1)
+			break;
+	if (n < 0)
+		die("/proc/slabinfo");
+	fclose(f);
+	return n;
+}
+
+/*
+ * Hazard 33: the members of a group read one packet in turn.  Those that refuse it stand
+ * in every place of the row, the last one among them, which may be the one that frees
+ * it: the others still get every byte, they get nothing, and no packet is left over.
+ */
+static void test_refusing(const union ibv_gid *group)
+{
+	enum { MEMBERS = 4, LEN = 100, MANY = 250, ONCE = 16 };
+	struct end *from = end_new(QKEY, 0), *e[MEMBERS];
+	struct ibv_ah *ah = make_ah(group);
+	uint8_t *sent = from->buf + DEPTH * SIZE;
+	unsigned int i, k, how, who;
+	struct ibv_wc wc[DEPTH];
+	long before, left;
+	bool good = true;
+
+	if (!ah)
+		die("an address handle for the group");
+	for (i = 0; i < MEMBERS; i++) {
+		e[i] = end_new(QKEY, 0);
+		if (ibv_attach_mcast(e[i]->qp, group, 0))
+			die("ibv_attach_mcast");
+	}
+	/* who: a bit for each member that refuses, up to all of them */
+	for (how = OTHER_QKEY; how < WAYS; how++) {
+		for (who = 1; who < 1U << MEMBERS && good; who++) {
+			for (i = 0; i < MEMBERS; i++)
+				meet(e[i], who >> i & 1 ? how : TAKES);
+			for (k = 0; k < LEN; k++)
+				sent[k] = how * 61 + who * 7 + k;
+			post_send(from, ah, 0xffffff, QKEY, LEN);
+			good = check(poll_some(from->scq, wc, 1, 5) == 1 && !wc[0].status, "sent");
+			for (i = 0; i < MEMBERS; i++) {
+				bool takes = !(who >> i & 1);
+				int have = poll_some(e[i]->rcq, wc, 1, takes ? 5 : 0.005);
+				const uint8_t *got;
+
+				good &= check(have == takes, "refusal %u by %x: %d copies at %u",
+					      how, who, have, i);
+				if (!good || !takes)
+					continue;
+				got = e[i]->buf + wc[0].wr_id * SIZE + 40;
+				good &= check(!wc[0].status && wc[0].byte_len == 40 + LEN &&
+					      !memcmp(got, sent, LEN) && got[LEN] == 0xee,
+					      "refusal %u by %x: bytes at %u", how, who, i);
+			}
+		}
+	}
+	outcome(good, "members that refuse a packet leave it to the others");
+
+	/* all in the same way, and the last one in each */
+	before = packet_buffers();
+	for (how = OTHER_QKEY; how < WAYS; how++) {
+		for (who = 0; who < 2; who++) {
+			for (i = 0; i < MEMBERS; i++)
+				meet(e[i], who && i < MEMBERS - 1 ? NO_RECEIVE : how);
+			for (i = 0; i < MANY; i++) {
+				for (k = 0; k < ONCE; k++)
+					post_send(from, ah, 0xffffff, QKEY, LEN);
+				if (poll_some(from->scq, wc, ONCE, 5) != ONCE)
+					die("sends that no member takes");
+			}
+		}
+	}
+	left = packet_buffers() - before;
+	outcome(check(left < 2000, "%ld are left over", left),
+		"none of 32,000 packets that all members refuse is left over");
+
+	for (i = 0; i < MEMBERS; i++) {
+		if (ibv_detach_mcast(e[i]->qp, group, 0))
+			die("ibv_detach_mcast");
+		end_free(e[i]);
+	}
+	ibv_destroy_ah(ah);
+	end_free(from);
+}
+
 #define TURNS	200
 
 struct member {
@@ -631,6 +743,7 @@ int main(int argc, char **argv)
 		if (inet_pton(AF_INET6, argv[3], group.raw) != 1)
 			return 2;
 		test_at_once(&group);
+		test_refusing(&group);
 		test_multicast(&group);
 	}
 	ibv_destroy_ah(ah);

@@ -850,28 +850,50 @@ static void c_send_inv(bool req)
 	}
 }
 
-/* The receive comes late: the sender is told RNR, waits and tries again. */
+/*
+ * The receive comes late: the sender is told RNR, waits and tries again.  A READ stands
+ * behind it, between regions that only READs use: each has let go of them in the end, or
+ * the call that takes them away would wait for ever (hazard 20).
+ */
 static void c_rnr(bool req)
 {
+	enum { N = 4, LEN = 5000, STEP = 8192 };
+	uint32_t from = SRC + 64 + N * STEP, to = DST + 64 + N * STEP;
+	struct ibv_mr *reads = ibv_reg_mr(pd, buf, BUF_SIZE, IBV_ACCESS_LOCAL_WRITE |
+					  IBV_ACCESS_REMOTE_READ);
+	uint32_t rkey;
+
+	if (!reads)
+		fail("a region for the READs");
 	poison();
-	for (int i = 0; i < 4; i++) {
+	fill(from, LEN, 77);
+	step_data(&reads->rkey, &rkey, sizeof(rkey));
+	for (int i = 0; i < N; i++) {
 		step();
 		if (req) {
-			struct ibv_sge sg = sge(SRC + 64, 5000);
+			struct ibv_sge sg = sge(SRC + 64, LEN), rsg = sge(to + i * STEP, LEN);
 			struct ibv_send_wr w = wr(i, IBV_WR_SEND, &sg, 1, 0);
+			struct ibv_send_wr r = wr(N + i, IBV_WR_RDMA_READ, &rsg, 1, from);
 
-			fill(SRC + 64, 5000, i);
+			fill(SRC + 64, LEN, i);
+			rsg.lkey = reads->lkey;
+			r.wr.rdma.rkey = rkey;
+			w.next = &r;
 			post(&w);
 			sent(i, IBV_WC_SEND);
+			sent(N + i, IBV_WC_RDMA_READ);
+			check(to + i * STEP, LEN, 77);
 		} else {
 			usleep(20000);		/* on purpose too late */
-			recv1(i, DST + 64 + i * 8192, 5000);
-			received(i, 5000, IBV_WC_RECV);
-			check(DST + 64 + i * 8192, 5000, i);
+			recv1(i, DST + 64 + i * STEP, LEN);
+			received(i, LEN, IBV_WC_RECV);
+			check(DST + 64 + i * STEP, LEN, i);
 		}
 	}
 	step();
 	nothing_more();
+	if (ibv_dereg_mr(reads))
+		fail("dereg_mr: %s", strerror(errno));
 }
 
 /*
