@@ -143,6 +143,15 @@ rerouted_ud() {
 	nB ip route del $A4/32
 	((rc == 0)) && arrive 8
 }
+# What comes from the peer is routed nowhere, though all before it was for this machine.  (The
+# rule has to come before the one that says what is.)  barred [6]: over IPv6
+barred() {
+	local a=A${1:-4} ip="ip -${1:-4} rule" rc
+	nB $ip add pref 5 lookup local && nB $ip del pref 0 &&
+	nB $ip add pref 1 iif vb from ${!a} blackhole && wait_for 5 stalled; rc=$?
+	nB $ip add pref 0 lookup local && nB $ip del pref 1 && nB $ip del pref 5 || return
+	((rc == 0)) && wait_for 20 moving && wait_for 20 moving && alive
+}
 # Programs send nothing to the port; what rove sends belongs to no program's socket.
 owned() {
 	local rc
@@ -193,6 +202,7 @@ if wanted rules; then
 	t "a rule by owner: programs' packets to the port are dropped, rove's are not" owned
 	t "a route that changes: the next packet takes it" rerouted
 	t "a route that changes: datagrams of two address handles, too" rerouted_ud
+	t "a rule that bars the peer: what it sends is let in no more, until the rule goes" barred
 	t "tcpdump on the bridge sees the packets as on a wire" capture
 	stop
 	stream 6 || bail "a stream of WRITEs over IPv6"
@@ -200,6 +210,7 @@ if wanted rules; then
 		ns=NS${what%%:*}
 		t "IPv6, a drop rule $(name_of "$what"): all stands still; an accept rule, and all goes on" survives "${!ns}" ${what#*:}
 	done
+	t "IPv6: a rule that bars the peer" barred 6
 	stop
 else
 	bridge_of_ends || bail "two links and a bridge"

@@ -27,6 +27,7 @@
 #include "data.h"
 #include "defer.h"
 #include "doorbell.h"
+#include "early_demux.h"
 #include "mcast.h"
 #include "net.h"
 #include "netns.h"
@@ -569,8 +570,9 @@ static bool put_off(struct rove_qp *qp, struct sk_buff *skb)
 int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	u32 ip_len = skb_transport_offset(skb) - skb_network_offset(skb);
+	struct rove_net *rnet = rove_net(sock_net(sk));
 	struct rx rx = {
-		.rdev = find_link(rove_net(sock_net(sk)), skb),
+		.rdev = find_link(rnet, skb),
 		.skb = skb,
 	};
 	struct rove_qp *qp;
@@ -596,6 +598,9 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 			goto out;
 		}
 		use_qp(&rx, qp);
+		/* What comes by the loopback has its route. */
+		if (rx.known && qp->t.service != ROVE_SVC_UD && RX_CB(skb)->ifindex)
+			rove_early_demux_learn(rnet, skb);
 	}
 	work_off(&rx);
 	let_go(&rx);

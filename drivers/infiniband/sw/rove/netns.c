@@ -22,6 +22,7 @@
 #include "netns.h"
 #include "compat.h"
 #include "dev.h"
+#include "early_demux.h"
 #include "link.h"
 #include "net.h"
 
@@ -96,6 +97,18 @@ static unsigned int rove_keep_whole(void *priv, struct sk_buff *skb,
 }
 
 static const struct nf_hook_ops rove_hooks[] = {
+	{
+		.hook = rove_early_demux,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_PRE_ROUTING,
+		.priority = NF_IP_PRI_LAST,
+	},
+	{
+		.hook = rove_early_demux,
+		.pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_PRE_ROUTING,
+		.priority = NF_IP6_PRI_LAST,
+	},
 	{
 		.hook = rove_keep_whole,
 		.pf = NFPROTO_IPV4,
@@ -261,6 +274,8 @@ void rove_net_del(struct rove_dev *rdev)
 		rove_close_sockets(rnet);
 	/* A receive path may have found the link, or the socket, before. */
 	synchronize_net();
+	if (rnet->users == 1)
+		rove_early_demux_forget(rnet);
 	WRITE_ONCE(rnet->users, rnet->users - 1);
 	wake_up_var(&rnet->users);
 	mutex_unlock(&rnet->lock);

@@ -12,8 +12,10 @@
 #include <net/net_namespace.h>
 
 struct rove_dev;
+struct rove_in_route;
 
 #define ROVE_LINK_HASH_BITS	4
+#define ROVE_IN_ROUTE_BITS	6
 
 /**
  * struct rove_net - a namespace's part
@@ -22,7 +24,8 @@ struct rove_dev;
  * @users: links in @links; the death of the namespace waits for it to be 0
  * @sk4: UDP socket for IPv4, or NULL
  * @sk6: UDP socket for IPv6, or NULL (also where IPv6 is off)
- * @hooked: the netfilter hook is in place that keeps super-packets whole
+ * @hooked: the netfilter hooks are in place
+ * @in_route: where packets came from, and their routes; early_demux.c
  * @links: links by ifindex of their netdev; read under RCU
  */
 struct rove_net {
@@ -32,6 +35,7 @@ struct rove_net {
 	struct socket *sk4;
 	struct socket *sk6;
 	bool hooked;
+	struct rove_in_route __rcu *in_route[1 << ROVE_IN_ROUTE_BITS];
 	DECLARE_HASHTABLE(links, ROVE_LINK_HASH_BITS);
 };
 
