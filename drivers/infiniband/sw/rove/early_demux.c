@@ -2,14 +2,15 @@
 /*
  * early_demux.c - see early_demux.h
  */
-#include <linux/hash.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/jhash.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
 #include <net/dsfield.h>
-#include <net/dst_metadata.h>
+#include <net/dst.h>
+#include <net/inet_dscp.h>
 #include <net/ip.h>
 #include <net/ip6_fib.h>
 #include <net/ipv6.h>
@@ -18,77 +19,100 @@
 #include "early_demux.h"
 #include "netns.h"
 
+/*
+ * How long a route is taken from the packet before: what the kernel does not announce, such
+ * as a reverse path filter that is switched on, counts afterwards.
+ */
+#define GOOD_FOR	HZ
+
 /**
- * struct rove_in_route - an input route, and what it was chosen by
+ * struct in_key - what an input route is chosen by, besides a mark; without holes
+ * @saddr: source address; IPv4 in saddr.s6_addr32[3]
+ * @daddr: destination address; likewise
+ * @class: DSCP; of IPv6 the flow label, too
+ * @version: of IP
+ * @ifindex: of the device that the packet came in by
+ * @sport: UDP source port; the destination's is ours
+ */
+struct in_key {
+	struct in6_addr saddr;
+	struct in6_addr daddr;
+	__be32 class;
+	u32 version;
+	u32 ifindex;
+	u32 sport;
+};
+
+/**
+ * struct rove_in_route - an input route
  * @rcu: freed after a grace period
+ * @key: what it was chosen by
  * @dst: the route, referenced
  * @cookie: tells whether @dst is still good
  * @since: when it was learned, jiffies
- * @ifindex: of the device that the packet came in by
- * @ipv6: else IPv4
- * @tclass: traffic class
- * @saddr: source address; IPv4 in saddr.s6_addr32[3]
- * @daddr: destination address; likewise
  *
  * Never changes.
  */
 struct rove_in_route {
 	struct rcu_head rcu;
+	struct in_key key;
 	struct dst_entry *dst;
 	u32 cookie;
 	unsigned long since;
-	int ifindex;
-	bool ipv6;
-	u8 tclass;
-	struct in6_addr saddr;
-	struct in6_addr daddr;
 };
 
-/* Are its device, addresses and traffic class all that its route may be chosen by? */
-static bool is_plain(const struct sk_buff *skb)
+static bool allowed(const struct net *net)
 {
-	if (skb->mark || skb->pkt_type != PACKET_HOST)
-		return false;
-	if (ip_hdr(skb)->version == 4)
-		return ip_hdr(skb)->ihl == sizeof(struct iphdr) / 4 &&
-		       ip_hdr(skb)->protocol == IPPROTO_UDP &&
-		       !ip_is_fragment(ip_hdr(skb));
-	return ipv6_hdr(skb)->nexthdr == IPPROTO_UDP;
+	return READ_ONCE(net->ipv4.sysctl_ip_early_demux) &&
+	       READ_ONCE(net->ipv4.sysctl_udp_early_demux);
 }
 
-static bool is_ours(const struct sk_buff *skb)
+/* False: not for our port, or its route may be chosen by something else as well. */
+static bool get_key(const struct sk_buff *skb, struct in_key *key)
 {
+	const struct ipv6hdr *ip6 = ipv6_hdr(skb);
+	const struct iphdr *ip = ip_hdr(skb);
 	struct udphdr buf, *udp;
+	bool is_udp;
 
-	udp = skb_header_pointer(skb, skb_transport_offset(skb), sizeof(buf), &buf);
-	return udp && udp->dest == htons(ROCE_V2_UDP_DPORT);
-}
-
-static bool fits(const struct rove_in_route *r, const struct sk_buff *skb)
-{
-	if (r->ifindex != skb->dev->ifindex)
+	is_udp = ip->version == 4 ? ip->protocol == IPPROTO_UDP && !ip_is_fragment(ip) :
+				    ip6->nexthdr == IPPROTO_UDP;
+	if (!is_udp || skb->mark || skb->pkt_type != PACKET_HOST)
 		return false;
-	if (ip_hdr(skb)->version == 4)
-		return !r->ipv6 && r->tclass == ip_hdr(skb)->tos &&
-		       r->saddr.s6_addr32[3] == ip_hdr(skb)->saddr &&
-		       r->daddr.s6_addr32[3] == ip_hdr(skb)->daddr;
-	return r->ipv6 && r->tclass == ipv6_get_dsfield(ipv6_hdr(skb)) &&
-	       ipv6_addr_equal(&r->saddr, &ipv6_hdr(skb)->saddr) &&
-	       ipv6_addr_equal(&r->daddr, &ipv6_hdr(skb)->daddr);
+	udp = skb_header_pointer(skb, skb_transport_offset(skb), sizeof(buf), &buf);
+	if (!udp || udp->dest != htons(ROCE_V2_UDP_DPORT))
+		return false;
+	*key = (struct in_key) {
+		.version = ip->version,
+		.ifindex = skb->dev->ifindex,
+		.sport = (__force u32)udp->source,
+	};
+	if (ip->version == 6) {
+		key->saddr = ip6->saddr;
+		key->daddr = ip6->daddr;
+		key->class = ip6_flowinfo(ip6) & ~htonl(INET_ECN_MASK << 20);
+		return true;
+	}
+	key->saddr.s6_addr32[3] = ip->saddr;
+	key->daddr.s6_addr32[3] = ip->daddr;
+	key->class = htonl(ip->tos & INET_DSCP_MASK);
+	/* Options may have a say. */
+	return ip->ihl == sizeof(*ip) / 4;
 }
 
 /* Where the route of such a packet is, if anywhere: each place is one route's. */
-static struct rove_in_route __rcu **place(struct rove_net *rnet,
-					  const struct sk_buff *skb)
+static struct rove_in_route __rcu **place(struct rove_net *rnet, const struct in_key *key)
 {
-	u32 key = skb->dev->ifindex;
+	u32 hash = jhash2((const u32 *)key, sizeof(*key) / sizeof(u32), 0);
 
-	if (ip_hdr(skb)->version == 4)
-		key ^= (__force u32)(ip_hdr(skb)->saddr ^ swab32(ip_hdr(skb)->daddr));
-	else
-		key ^= ipv6_addr_hash(&ipv6_hdr(skb)->saddr) ^
-		       swab32(ipv6_addr_hash(&ipv6_hdr(skb)->daddr));
-	return &rnet->in_route[hash_32(key, ROVE_IN_ROUTE_BITS)];
+	return &rnet->in_route[hash & (ARRAY_SIZE(rnet->in_route) - 1)];
+}
+
+/* Is it for such a packet, and for now? */
+static bool fits(const struct rove_in_route *r, const struct in_key *key)
+{
+	return r && !memcmp(&r->key, key, sizeof(*key)) &&
+	       time_in_range(jiffies, r->since, r->since + GOOD_FOR);
 }
 
 unsigned int rove_early_demux(void *priv, struct sk_buff *skb,
@@ -96,12 +120,12 @@ unsigned int rove_early_demux(void *priv, struct sk_buff *skb,
 {
 	const struct rove_in_route *r;
 	struct dst_entry *dst;
+	struct in_key key;
 
-	if (!is_plain(skb) || !is_ours(skb) || skb_valid_dst(skb) ||
-	    !READ_ONCE(state->net->ipv4.sysctl_ip_early_demux))
+	if (skb_dst(skb) || !get_key(skb, &key) || !allowed(state->net))
 		return NF_ACCEPT;
-	r = rcu_dereference(*place(rove_net(state->net), skb));
-	if (!r || !fits(r, skb))
+	r = rcu_dereference(*place(rove_net(state->net), &key));
+	if (!fits(r, &key))
 		return NF_ACCEPT;
 	dst = dst_check(r->dst, r->cookie);
 	if (dst)
@@ -130,15 +154,20 @@ void rove_early_demux_forget(struct rove_net *rnet)
 
 void rove_early_demux_learn(struct rove_net *rnet, const struct sk_buff *skb)
 {
-	struct rove_in_route __rcu **at = place(rnet, skb);
-	struct rove_in_route *old = rcu_dereference(*at);
 	struct dst_entry *dst = skb_dst(skb);
-	struct rove_in_route *r;
+	struct rove_in_route __rcu **at;
+	struct rove_in_route *old, *r;
+	struct in_key key;
 
-	if (likely(old && old->dst == dst && fits(old, skb)))
+	/* One that this packet alone holds is on no list by which it could be taken back. */
+	if (!dst || !skb_dst_is_noref(skb) || !get_key(skb, &key) || !allowed(rnet->net))
+		return;
+	at = place(rnet, &key);
+	old = rcu_dereference(*at);
+	if (likely(fits(old, &key) && old->dst == dst && dst_check(dst, old->cookie)))
 		return;
 	/* Not for each packet where two have one place. */
-	if (!dst || (old && !time_after(jiffies, old->since)) || !is_plain(skb))
+	if (old && time_in_range(jiffies, old->since, old->since))
 		return;
 	r = kzalloc(sizeof(*r), GFP_ATOMIC | __GFP_NOWARN);
 	if (!r)
@@ -147,19 +176,10 @@ void rove_early_demux_learn(struct rove_net *rnet, const struct sk_buff *skb)
 		kfree(r);
 		return;
 	}
+	r->key = key;
 	r->dst = dst;
 	r->since = jiffies;
-	r->ifindex = skb->dev->ifindex;
-	r->ipv6 = ip_hdr(skb)->version == 6;
-	if (r->ipv6) {
+	if (key.version == 6)
 		r->cookie = rt6_get_cookie(dst_rt6_info(dst));
-		r->tclass = ipv6_get_dsfield(ipv6_hdr(skb));
-		r->saddr = ipv6_hdr(skb)->saddr;
-		r->daddr = ipv6_hdr(skb)->daddr;
-	} else {
-		r->tclass = ip_hdr(skb)->tos;
-		r->saddr.s6_addr32[3] = ip_hdr(skb)->saddr;
-		r->daddr.s6_addr32[3] = ip_hdr(skb)->daddr;
-	}
 	replace(at, r);
 }

@@ -20,10 +20,10 @@ struct rove_net;
  * @skb: an IPv4 or IPv6 packet that has just come in
  * @state: of the hook, the last one before the route is looked up
  *
- * One that came from the peer of a connected QP, in the same way as to all that routes are
- * chosen by: device, addresses, traffic class, and no mark.  The kernel says whether a
- * route, rule or address has changed since.  Sysctl net.ipv4.ip_early_demux forbids it, as
- * it does to TCP.
+ * One that came from the peer of a connected QP, less than a second ago, and is the same in
+ * all that routes are chosen by: device, addresses, source port, DSCP, flow label, and no
+ * mark.  The kernel says whether a route, rule or address has changed since.  Sysctls
+ * net.ipv4.ip_early_demux and net.ipv4.udp_early_demux forbid it.
  *
  * Context: softirq, within rcu_read_lock().
  * Return: NF_ACCEPT.
@@ -32,7 +32,8 @@ unsigned int rove_early_demux(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state);
 
 /*
- * Remember the route of a packet that has come from a QP's peer, not by the loopback.
+ * Remember the route of a packet, which the kernel has let in, of a connected QP's peer, with
+ * a right ICRC.  Not for the loopback, where packets have their routes.
  * Context: softirq, within rcu_read_lock().
  */
 void rove_early_demux_learn(struct rove_net *rnet, const struct sk_buff *skb);

@@ -126,6 +126,7 @@ static bool pkey_fits(u16 pkey)
  * @qp: QP of the packet before this one, locked; or NULL
  * @known: the addresses fit @qp
  * @same_id: the train's packets had the same IPv4 identification, not one counted up
+ * @connected: there was a packet for a connected QP, from its peer and right
  * @requests: packets that ended a message
  * @first_id: IPv4 identification of the first
  * @now: time
@@ -141,6 +142,7 @@ struct rx {
 	struct rove_qp *qp;
 	bool known;
 	bool same_id;
+	bool connected;
 	u16 first_id;
 	u32 requests;
 	u64 now;
@@ -415,6 +417,7 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 		receive_datagram(rx, &pkt, len, id);
 	else
 		rove_tqp_rx(&rx->qp->t, &pkt, rx->now);
+	rx->connected |= rx->qp->t.service != ROVE_SVC_UD;
 }
 
 /* The next packet of the train, in as few pieces as it needs. */
@@ -598,11 +601,11 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 			goto out;
 		}
 		use_qp(&rx, qp);
-		/* What comes by the loopback has its route. */
-		if (rx.known && qp->t.service != ROVE_SVC_UD && RX_CB(skb)->ifindex)
-			rove_early_demux_learn(rnet, skb);
 	}
 	work_off(&rx);
+	/* What comes by the loopback has its route. */
+	if (rx.connected && RX_CB(skb)->ifindex)
+		rove_early_demux_learn(rnet, skb);
 	let_go(&rx);
 out:
 	consume_skb(skb);

@@ -15,7 +15,7 @@ struct rove_dev;
 struct rove_in_route;
 
 #define ROVE_LINK_HASH_BITS	4
-#define ROVE_IN_ROUTE_BITS	6
+#define ROVE_IN_ROUTE_BITS	8
 
 /**
  * struct rove_net - a namespace's part
