@@ -59,8 +59,12 @@
 /* Messages that a program has answered soon, each before the next came, at first and at most. */
 #define ANSWERS		8
 #define ANSWERS_MAX	U8_MAX
-/* How long an acknowledgment waits for the next answer; soon is half of it. */
-#define ANSWER_NS	(500 * NSEC_PER_USEC)
+/*
+ * How long an acknowledgment waits for the next answer, and what is soon.  The timer runs that
+ * often, too, while programs take turns, and each time some message is late for it.
+ */
+#define ANSWER_NS	(1 * NSEC_PER_MSEC)
+#define SOON_NS		(250 * NSEC_PER_USEC)
 
 static void set_need_wakeup(struct rove_qp *qp, struct rove_ring *ring, bool need)
 {
@@ -74,7 +78,7 @@ static void send(struct rove_qp *qp)
 	u64 now = ktime_get_ns();
 
 	if (db->asked_at && rove_env_sq_pending(&qp->t)) {
-		if (now - db->asked_at > ANSWER_NS / 2)
+		if (now - db->asked_at > SOON_NS)
 			db->answers = 0;
 		else if (db->answers < ANSWERS_MAX)
 			db->answers++;
@@ -298,11 +302,21 @@ static void adapt(struct rove_qp *qp, u32 found)
 	}
 }
 
+/*
+ * Posts that nobody else will look at, for nothing before them waits for anything.  How many
+ * of them can be sent at once depends on their size, and says nothing.
+ */
+static u32 newly_posted(struct rove_qp *qp)
+{
+	if (rove_tqp_waits(&qp->t) || test_bit(0, &qp->defer_queued))
+		return 0;
+	return max(rove_ring_avail(&qp->sq), 0);
+}
+
 /* It is set again, if at all, by rove_doorbell_settle() or expect_on(). */
 static enum hrtimer_restart window_tick(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
-	u32 fetched;
 
 	rove_count(qp->rdev, SQ_POLL);
 	if (!rove_qp_trylock(qp)) {
@@ -310,15 +324,16 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 		rove_defer(qp);
 		return HRTIMER_NORESTART;
 	}
-	fetched = qp->t.req.fetched;
 	if (qp->t.resp.ack_held && qp->t.state != ROVE_TQP_ERR && !qp->dead) {
 		expect_on(qp, ktime_get_ns());
 	} else if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
+		u32 found = newly_posted(qp);
+
 		if (rove_at_home(qp))
 			send(qp);
 		else
 			rove_defer(qp);
-		adapt(qp, qp->t.req.fetched - fetched);
+		adapt(qp, found);
 	} else {
 		qp->db.open = false;
 	}
