@@ -8,13 +8,12 @@
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
-#include <net/dsfield.h>
 #include <net/dst.h>
 #include <net/inet_dscp.h>
+#include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ip6_fib.h>
 #include <net/ipv6.h>
-#include <rdma/ib_verbs.h>
 #include "compat.h"
 #include "early_demux.h"
 #include "netns.h"
@@ -72,15 +71,14 @@ static bool get_key(const struct sk_buff *skb, struct in_key *key)
 {
 	const struct ipv6hdr *ip6 = ipv6_hdr(skb);
 	const struct iphdr *ip = ip_hdr(skb);
-	struct udphdr buf, *udp;
-	bool is_udp;
+	const struct udphdr *udp;
+	struct udphdr buf;
 
-	is_udp = ip->version == 4 ? ip->protocol == IPPROTO_UDP && !ip_is_fragment(ip) :
-				    ip6->nexthdr == IPPROTO_UDP;
-	if (!is_udp || skb->mark || skb->pkt_type != PACKET_HOST)
+	if (skb->mark || skb->pkt_type != PACKET_HOST ||
+	    (ip->version == 4 && ip_is_fragment(ip)))
 		return false;
-	udp = skb_header_pointer(skb, skb_transport_offset(skb), sizeof(buf), &buf);
-	if (!udp || udp->dest != htons(ROCE_V2_UDP_DPORT))
+	udp = rove_net_udp(skb, &buf);
+	if (!udp)
 		return false;
 	*key = (struct in_key) {
 		.version = ip->version,

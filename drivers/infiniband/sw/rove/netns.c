@@ -67,6 +67,18 @@ struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
 	return NULL;
 }
 
+const struct udphdr *rove_net_udp(const struct sk_buff *skb, struct udphdr *buf)
+{
+	u8 proto = ip_hdr(skb)->version == 4 ? ip_hdr(skb)->protocol :
+					       ipv6_hdr(skb)->nexthdr;
+	const struct udphdr *udp;
+
+	if (proto != IPPROTO_UDP)
+		return NULL;
+	udp = skb_header_pointer(skb, skb_transport_offset(skb), sizeof(*buf), buf);
+	return udp && udp->dest == htons(ROCE_V2_UDP_DPORT) ? udp : NULL;
+}
+
 /*
  * Let super-packets through to us whole.  UDP would take them apart before it
  * calls an encap_rcv, which would cost most of what they save; it does not when they
@@ -76,18 +88,11 @@ struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
 static unsigned int rove_keep_whole(void *priv, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
-	struct udphdr buf, *udp;
-	u8 proto;
+	struct udphdr buf;
 
 	if (!skb_is_gso(skb) || !(skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4))
 		return NF_ACCEPT;
-	proto = state->pf == NFPROTO_IPV4 ? ip_hdr(skb)->protocol :
-					    ipv6_hdr(skb)->nexthdr;
-	if (proto != IPPROTO_UDP)
-		return NF_ACCEPT;
-	udp = skb_header_pointer(skb, skb_transport_offset(skb), sizeof(buf),
-				 &buf);
-	if (!udp || udp->dest != htons(ROCE_V2_UDP_DPORT))
+	if (!rove_net_udp(skb, &buf))
 		return NF_ACCEPT;
 	/* A capture may share what is changed here. */
 	if (skb_unclone(skb, GFP_ATOMIC))

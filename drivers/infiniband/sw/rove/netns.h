@@ -12,6 +12,8 @@
 #include <net/net_namespace.h>
 
 struct rove_dev;
+struct sk_buff;
+struct udphdr;
 struct rove_in_route;
 
 #define ROVE_LINK_HASH_BITS	4
@@ -84,6 +86,16 @@ struct rove_dev *rove_net_find(struct rove_net *rnet, int ifindex);
  */
 struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
 				     struct net_device *dev);
+
+/**
+ * rove_net_udp() - the UDP header of a packet for RoCE's port
+ * @skb: an IPv4 or IPv6 packet at a netfilter hook, its headers checked by IP
+ * @buf: where the header is copied if it is in pieces
+ *
+ * Context: any.
+ * Return: the header, or NULL: another protocol, another port, or cut short.
+ */
+const struct udphdr *rove_net_udp(const struct sk_buff *skb, struct udphdr *buf);
 
 int rove_netns_init(void);
 void rove_netns_exit(void);
