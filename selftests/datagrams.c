@@ -535,12 +535,10 @@ static void meet(struct end *e, enum meets how)
 
 	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE))
 		die("RESET");
-	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
-	if (how != NOT_READY)
+	if (how == NOT_READY)
+		ud_to_init(e->qp, QKEY);
+	else
 		ud_to_rts(e->qp, how == OTHER_QKEY ? QKEY + 1 : QKEY);
-	else if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			       IBV_QP_QKEY))
-		die("INIT");
 	if (how != NO_RECEIVE)
 		post_recv(e, how == TOO_SHORT ? 40 + 99 : 200);
 }

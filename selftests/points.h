@@ -117,15 +117,22 @@ static inline uint64_t hw_counter(const char *dev, const char *name)
 	return v;
 }
 
-/* A UD QP that has just been made, ready to send and to receive. */
-static inline void ud_to_rts(struct ibv_qp *qp, uint32_t qkey)
+/* A UD QP that has just been made, or reset. */
+static inline void ud_to_init(struct ibv_qp *qp, uint32_t qkey)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
 
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 			  IBV_QP_PORT | IBV_QP_QKEY))
 		die("INIT");
-	attr.qp_state = IBV_QPS_RTR;
+}
+
+/* Likewise, ready to send and to receive. */
+static inline void ud_to_rts(struct ibv_qp *qp, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+
+	ud_to_init(qp, qkey);
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE))
 		die("RTR");
 	attr.qp_state = IBV_QPS_RTS;
