@@ -98,14 +98,14 @@ static u32 on_local(const struct rove_send_wqe *wqe)
 }
 
 /* It waits for ever for an acknowledgment, unless a case has it otherwise. */
-static void start(u8 service)
+static void start_deep(u8 service, u32 depth)
 {
 	sim_end_round();
 	sc = *sim.sc;
 	sim.sc = &sc;
 	sc.paging = 0;
 	sc.eagain = 0;
-	q = user_still_pair(service, 128, 128, MTU);
+	q = user_still_pair(service, depth, 128, MTU);
 	rove_tqp_start_responder(&q->t, EPSN);
 	rove_tqp_start_requester(&q->t, PSN);
 	q->t.timeout = 0;
@@ -119,6 +119,11 @@ static void start(u8 service)
 	memset(sent, 0, sizeof(sent));
 	memset(got, 0, sizeof(got));
 	memset(&stats, 0, sizeof(stats));
+}
+
+static void start(u8 service)
+{
+	start_deep(service, 128);
 }
 
 static void window(u32 n)
@@ -1464,6 +1469,37 @@ static void acks_held(void)
 	rove_tqp_answer(&q->t);
 	net_flush(q);
 	CHECK(wired == 1 && wire[0].psn == EPSN, "%u packets", wired);
+
+	/* It has ended: who looks whether one waits finds none. */
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	CHECK(q->t.resp.ack_held, "%u packets", wired);
+	rove_tqp_error(&q->t);
+	CHECK(!q->t.resp.ack_held && !wired, "%u packets", wired);
+}
+
+/* Taken from the QP in the middle of a WRITE, and between a READ and its repetition. */
+static void access_taken(void)
+{
+	start(ROVE_SVC_RC);
+	request(ROVE_OP_WRITE_FIRST, EPSN, false, 2 * MTU, MTU);
+	run();
+	q->t.access &= ~ROVE_ACCESS_REMOTE_WRITE;
+	request(ROVE_OP_WRITE_LAST, EPSN + 1, true, 0, MTU);
+	run();
+	CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_REM_ACCESS) &&
+	      q->t.state == ROVE_TQP_ERR, "%u packets", wired);
+
+	start(ROVE_SVC_RC);
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
+	run();
+	CHECK(wired == 1 && wire[0].opcode == ROVE_OP_READ_RESP_ONLY, "%u packets", wired);
+	q->t.access &= ~ROVE_ACCESS_REMOTE_READ;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
+	run();
+	CHECK(wired == 1 && q->t.state == ROVE_TQP_RTS, "%u packets", wired);
 }
 
 /* Who asks again for an earlier one asks again for those behind it, too. */
@@ -1829,6 +1865,23 @@ static void budgets(void)
 	CHECK(!again && !wired, "%u more", again);
 }
 
+/* Local work requests behind what is not acknowledged: not without end. */
+static void many_locals(void)
+{
+	start_deep(ROVE_SVC_RC, 8192);
+	post(ROVE_WR_RDMA_WRITE, 8, 0);
+	again = 6000;
+	post(ROVE_WR_BIND_MW, 0, 0);
+	tqp_send(q);
+	run();
+	CHECK(q->t.req.cur - q->t.req.done == ROVE_LOCALS_MAX && again, "%u are done",
+	      q->t.req.cur - q->t.req.done);
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_ACK | ROVE_AETH_NO_CREDIT, 1, 0);
+	run();
+	CHECK(q->t.req.cur == q->t.req.done && !again, "%u more, %u not done", again,
+	      q->t.req.fetched - q->t.req.done);
+}
+
 int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
@@ -1837,6 +1890,7 @@ int byhand_run(void)
 		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
+		access_taken, many_locals,
 		gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,

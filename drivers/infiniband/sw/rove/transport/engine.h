@@ -55,6 +55,8 @@
 
 /* Send queue entries and receive queue entries flushed in one go at most. */
 #define ROVE_FLUSH_MAX		32768
+/* No local work request begins behind so many that are not complete. */
+#define ROVE_LOCALS_MAX		4096
 
 /* Packets that a burst may have, given the budget. */
 static inline u32 rove_burst_pkts(const struct rove_tqp *t)

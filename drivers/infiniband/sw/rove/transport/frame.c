@@ -3,6 +3,7 @@
  * frame.c - headers: bytes to struct rove_pkt, struct rove_burst to bytes
  */
 #include <linux/build_bug.h>
+#include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -17,16 +18,19 @@ int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
 	const struct rove_opcode_info *op;
 	const u8 *ext = buf + sizeof(*bth);
 	u32 pad, apsn;
+	u8 opcode;
 
 	if (len < sizeof(*bth) + ROVE_ICRC_LEN)
 		return -EBADMSG;
-	op = &rove_opcodes[bth->opcode];
+	/* Who has sent it may be able to change it still: what is checked is what is used. */
+	opcode = READ_ONCE(bth->opcode);
+	op = &rove_opcodes[opcode];
 	pad = (bth->flags & ROVE_BTH_PAD_MASK) >> ROVE_BTH_PAD_SHIFT;
 	if (!(op->flags & ROVE_OPF_VALID) || bth->flags & ROVE_BTH_TVER_MASK ||
 	    len < op->hdr_len + pad + ROVE_ICRC_LEN)
 		return -EBADMSG;
 
-	pkt->opcode = bth->opcode;
+	pkt->opcode = opcode;
 	pkt->op = op;
 	pkt->solicited = bth->flags & ROVE_BTH_SE;
 	pkt->pkey = be16_to_cpu(bth->pkey);

@@ -674,6 +674,9 @@ static bool run_local(struct rove_tqp *t, struct rove_swqe *w)
 		return false;
 	if (w->wqe.flags & ROVE_WR_FENCE && req->rd_outstanding)
 		return false;
+	/* They leave the ring, or are passed over, all in one go. */
+	if (req->cur - req->done >= ROVE_LOCALS_MAX)
+		return false;
 	/* A program can post such as fast as they are done. */
 	req->budget -= ROVE_PACKET_COST;
 	w->status = rove_env_local(t, &w->wqe);

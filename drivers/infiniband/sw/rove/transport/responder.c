@@ -247,17 +247,16 @@ static __always_inline bool rx_write(struct rove_tqp *t, const struct rove_pkt *
 	u32 left = first ? pkt->dma_len : resp->left;
 	int ret = 0;
 
-	if (first) {
-		if (left > ROVE_MAX_MSG) {
-			refuse_invalid(t);
-			return false;
-		}
-		if (!(t->access & ROVE_ACCESS_REMOTE_WRITE) ||
-		    (left && rove_env_check_rkey(t, rkey, va, left,
-						 ROVE_ACCESS_REMOTE_WRITE))) {
-			refuse_access(t);
-			return false;
-		}
+	if (first && left > ROVE_MAX_MSG) {
+		refuse_invalid(t);
+		return false;
+	}
+	/* The right may be taken from the QP in the middle of a message, too. */
+	if (!(t->access & ROVE_ACCESS_REMOTE_WRITE) ||
+	    (first && left &&
+	     rove_env_check_rkey(t, rkey, va, left, ROVE_ACCESS_REMOTE_WRITE))) {
+		refuse_access(t);
+		return false;
 	}
 	if (flags & ROVE_OPF_LAST ? pkt->payload_len != left :
 				    pkt->payload_len >= left) {
@@ -736,9 +735,11 @@ static int send_reply(struct rove_tqp *t, struct rove_reply *r)
 
 	b.last = r->sent + b.npkts == r->res.npkts;
 	b.length = b.last ? r->res.length - b.offset : b.npkts * t->mtu;
-	if (unlikely(t->service == ROVE_SVC_XRC) &&
-	    b.kind == ROVE_BURST_READ_RESPONSE &&
-	    rove_env_srq_domain(t, r->res.srqn))
+	/* A READ reads what is there now, if it still may. */
+	if (b.kind == ROVE_BURST_READ_RESPONSE &&
+	    (!(t->access & ROVE_ACCESS_REMOTE_READ) ||
+	     (unlikely(t->service == ROVE_SVC_XRC) &&
+	      rove_env_srq_domain(t, r->res.srqn))))
 		return -EFAULT;
 	ret = rove_env_emit(t, &b);
 	if (ret)
@@ -843,6 +844,8 @@ void rove_resp_flush(struct rove_tqp *t)
 	struct rove_responder *resp = &t->resp;
 	u32 i;
 
+	/* Nobody will send it any more, or look whether there is one. */
+	resp->ack_held = false;
 	complete_recv(t, ROVE_WC_WR_FLUSH_ERR, NULL);
 	/* What is posted to a shared queue is the others'. */
 	for (i = 0; !t->srq && i < ROVE_FLUSH_MAX; i++) {
