@@ -286,6 +286,8 @@ netem_off() {
 # --- RDMA links -------------------------------------------------------------------
 
 link_add() { inns "$1" rdma link add "$2" type "$3" netdev "$4"; }	# NS NAME DRIVER DEV
+# to_netns LINK NS, made there: an older ib_core has it in the initial namespace
+to_netns() { inns "$2" rdma link | grep -q "$1" || rdma dev set "$1" netns "$2"; }
 port_active() { [[ $(on "$1" cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null) == *ACTIVE* ]]; }
 
 # links: one on each end, and wait until they can be used
@@ -462,18 +464,24 @@ traffic_was_right() {
 	t "traffic was right to the end" eval "(($? == 0)) || { cat $tmp/traffic; false; }"
 }
 
-# c_points NAME COMMAND...: the points of a program of ours, as points of this test
-c_points() {
-	local name=$1 line ended=; shift
-	"$@" > "$tmp/points"
+# take_points NAME FILE [PREFIX]: what a program of ours has printed, as points of this test.
+# It ends with how many they are, unless something that is no test of its own has failed.
+take_points() {
+	local name=$1 line n=0 ended=
 	while IFS= read -r line; do
 		case $line in
-		"ok "*) ok "${line#ok * - }" ;;
-		"not ok "*) not_ok "${line#not ok * - }" ;;
-		"1.."*) ended=1 ;;
-		*) echo "$line" ;;
+		"ok "*) ok "$3${line#ok * - }"; ((n++)) ;;
+		"not ok "*) not_ok "$3${line#not ok * - }"; ((n++)) ;;
+		"1..$n") ((n)) && ended=1 ;;
+		"1..0 # SKIP "*) ended=1; skip "$name" "${line#*SKIP }" ;;
+		*) echo "# ${line#\# }" ;;
 		esac
-	done < "$tmp/points"
+	done < "$2"
 	[[ $ended ]] || not_ok "$name runs to its end"
 	return 0
+}
+# c_points NAME COMMAND...: likewise, of a program that is run now
+c_points() {
+	"${@:2}" > "$tmp/points"
+	take_points "$1" "$tmp/points"
 }

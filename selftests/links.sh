@@ -156,13 +156,16 @@ t "the address of a bond above the link" upper_traffic bond mode active-backup m
 # --- the port is taken, IPv6 is off ---------------------------------------------------
 
 port_taken() {
-	modprobe crc32_generic; modprobe rdma_rxe || return 4
+	modprobe rdma_rxe || return 4
 	ip link add d0 type dummy
-	refused rdma link add rove0 type rove netdev d0 && says "port 4791 is taken.*rdma_rxe" && no_links
+	ip link add d1 type dummy
+	# a newer rdma_rxe takes it with its first link only
+	rdma link add rxe0 type rxe netdev d1 && refused rdma link add rove0 type rove netdev d0 &&
+	says "port 4791 is taken.*rdma_rxe" && [[ ! -d /sys/class/infiniband/rove0 ]]
 	local rc=$?
-	modprobe -r rdma_rxe
+	rdma link delete rxe0; modprobe -r rdma_rxe
 	((rc)) || rdma link add rove0 type rove netdev d0 || rc=1
-	rdma link delete rove0; ip link del d0
+	rdma link delete rove0; ip link del d0; ip link del d1
 	return $rc
 }
 no_ipv6() {
@@ -196,7 +199,7 @@ ns_exclusive() {	# the ib_device is moved to the namespace of its netdev
 	# possible only while there is no other namespace
 	wait_for 20 rdma system set netns exclusive && ns=$(new_ns x) && ip link add d0 type dummy &&
 	ip link set d0 netns "$ns" && inns "$ns" ip link set d0 up && inns "$ns" ip addr add 10.99.9.1/24 dev d0 &&
-	inns "$ns" rdma link add rove0 type rove netdev d0 && rdma dev set rove0 netns "$ns" &&
+	inns "$ns" rdma link add rove0 type rove netdev d0 && to_netns rove0 "$ns" &&
 	inns "$ns" rdma link | grep -q rove0 && ! rdma link | grep -q rove0 &&
 	inns "$ns" ibv_devinfo -v -d rove0 | grep -q 10.99.9.1
 	local rc=$?

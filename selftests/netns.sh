@@ -45,8 +45,7 @@ xgid() {
 }
 x_link() {	# NS NAME DEV
 	link_add "$1" "$2" rove "$3" || return
-	# an older ib_core makes it in the initial namespace: move it
-	inns "$1" rdma link | grep -q "$2" || rdma dev set "$2" netns "$1" || return
+	to_netns "$2" "$1" || return
 	wait_for 20 eval "inns $1 rdma link | grep -q $2"
 }
 x_hidden() { ! inns "$1" rdma link | grep -q "$2"; }

@@ -30,8 +30,9 @@ while read -r name why; do
 	[[ $name == "#"* || ! $name ]] || reason[$name]=$why
 done < "$expected"
 if [[ ! -e /proc/sys/vm/nr_hugepages ]]; then	# User-mode Linux
-	for name in test_odp_rc_huge_traffic test_odp_rc_huge_user_addr_traffic; do
-		reason[tests.test_odp.OdpTestCase.$name]="this kernel has no huge pages"
+	for name in test_odp.OdpTestCase.test_odp_rc_huge_traffic test_odp.OdpTestCase.test_odp_rc_huge_user_addr_traffic \
+		test_parent_domain.ParentDomainTrafficTest.test_huge_page_traffic; do
+		reason[tests.$name]="this kernel has no huge pages"
 	done
 fi
 
