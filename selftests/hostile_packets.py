@@ -535,9 +535,19 @@ def few_answers(name, qps, ops):
     ok(len(qps) > 5 * len(ops) and alive(), f"{name}: a queue pair for each", str(len(qps)))
     late = counters().get("drop_qp_state", 0) - before.get("drop_qp_state", 0)
     ok(not late, f"{name}: none was dead when its packets came", f"{late} packets")
-    ok(0 < len(heard) <= len(sent) and all(len(p) <= ANSWER for p in heard) and alive(),
+    # of six packets, two are such that they may have one
+    ok(0 < len(heard) <= len(sent) // 3 and all(len(p) <= ANSWER for p in heard) and alive(),
        f"{name}: every header wrong in every way: {len(heard)} answers to {len(sent)} packets, none above {ANSWER} bytes",
        str([len(p) for p in heard if len(p) > ANSWER]))
+    each_is_counted(name, before, len(sent) // 6)
+
+
+def each_is_counted(name, before, n):
+    """Of wrong_in_every_way()'s packets: those that were wrong in one way, @n of each."""
+    now = counters()
+    rise = {k: now.get(k, 0) - before.get(k, 0)
+            for k in ("rx_icrc_encapsulated", "drop_wrong_pkey", "drop_malformed", "drop_wrong_source")}
+    ok(all(v >= n for v in rise.values()), f"{name}: each that was dropped is counted, by cause", str(rise))
 
 
 few_answers("RC with an SRQ", shared, REQUESTS)
@@ -552,6 +562,71 @@ ok(len(heard) <= 2 and all(len(p) <= ANSWER for p in heard),
 silent("RC: every response wrong in every way", wrong_in_every_way([target], RESPONSES),
        {"drop_unexpected_response": 5 * len(RESPONSES)}, ["drop_qp_state"])
 ok(alive() and qp_state(target) == "RTS", "traffic runs, and that QP is as it was", str(qp_state(target)))
+
+# Who has asked, and waits.  An answer that shows that another was lost has it ask once more.
+waiting = {}
+for kind, q in re.findall(r"^# waiting (\S+) (\d+)", info, re.M):
+    waiting.setdefault(kind, []).append(int(q))
+for kind, qps in waiting.items():
+    answers = {op: XRC[op] for op in XRC if op & 0x1f in RESPONSES} if kind == "XRC-READ" else RESPONSES
+    ear, before = Listener(peer_qpn), counters()
+    sent = list(wrong_in_every_way(qps, answers))
+    send(sent)
+    heard = ear.heard()
+    ok(len(heard) <= len(sent) // 3 and alive(),
+       f"who waits for {kind}'s answer: every response wrong in every way", f"{len(heard)} packets for {len(sent)}")
+    each_is_counted(f"who waits for {kind}'s answer", before, len(sent) // 6)
+
+
+# A program that answers at once has its acknowledgments wait for that, and share its packet.
+# Then comes a message, and with it, in one train, what ends the connection.
+def answer(sock, psn):
+    """Its length, with what shares its train."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            p = sock.recv(65535)
+        except (TimeoutError, socket.timeout):
+            continue
+        if p[9] == 17 and p[12:16] == socket.inet_aton(DST) and p[28] == 4 and \
+           int.from_bytes(p[33:36], "big") == 0xabcd and int.from_bytes(p[37:40], "big") == psn:
+            return len(p)
+    return 0
+
+
+def in_one_train(packets):
+    """UDP payloads, of one length but for the last, as the kernel makes a train of them."""
+    with cutter() as s:
+        s.setsockopt(17, 103, len(packets[0]))          # UDP_SEGMENT
+        s.sendto(b"".join(packets), (DST, PORT))
+
+
+def of_a_train(i, opcode, q, psn, rest, **kw):
+    bth = bth_header(opcode, q, psn, **kw) + rest
+    length = 8 + len(bth) + 4
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + length, i, 0x4000, 64, 17, 0, socket.inet_aton(SRC), socket.inet_aton(DST))
+    return bth + icrc(ip, struct.pack("!HHHH", 0xc123, PORT, length, 0), bth)
+
+
+echo = other["echo"]
+ear = Listener(peer_qpn)
+alone = 20 + 8 + 12 + 64 + 4
+turns = in_a_row = 0
+for psn in range(2000):
+    send([packet(4, echo, psn, bytes(64), ackreq=1)])
+    length = answer(ear.sock, psn)
+    if not length:
+        break
+    turns += 1
+    in_a_row = in_a_row + 1 if length > alone else 0
+    if in_a_row == 5:
+        break                   # and this one is not acknowledged
+    send([packet(17, echo, psn, struct.pack("!I", 31 << 24 | psn + 1))])
+in_one_train([of_a_train(0, 4, echo, turns, bytes(64), ackreq=1),
+              of_a_train(1, 17, echo, turns - 1, struct.pack("!I", 0x63 << 24 | turns))])
+ok(in_a_row == 5 and wait_for(lambda: qp_state(echo) == "ERR") and alive(),
+   "a NAK behind a message whose acknowledgment waits ends the connection",
+   f"{turns} turns, {in_a_row} with the acknowledgment, {qp_state(echo)}")
 
 FLOOD = 4000
 
@@ -585,27 +660,42 @@ def flood(p):
 body = bytes(1024)
 plain = bytearray(packet(4, qpn, FAR, body))
 plain[22:24] = struct.pack("!H", 9)             # nobody listens there
+# a packet, and what counts it
 floods = {
-    "no such QP": packet(4, 0x123456, FAR, body),
-    "a wrong ICRC": packet(4, qpn, FAR, body, flip=1),
-    "a wrong source": packet(4, qpn, FAR, body, src="10.77.0.99"),
-    "a PSN far ahead": packet(4, qpn, FAR, body),
-    "a PSN far behind": packet(4, qpn, FAR * 3, body),
-    "an unknown opcode": packet(0xff, qpn, FAR, body),
-    "another service": packet(0x24, qpn, FAR, body),
-    "no such QP, IPv6": packet6(4, 0x123456, FAR, body),
-    "a wrong ICRC, IPv6": packet6(4, qpn, FAR, body, flip=1),
-    "a wrong source, IPv6": packet6(4, qpn, FAR, body),
-    "a wrong Q_Key for QP 1": packet(0x64, 1, FAR, deth(1, 1) + bytes(256)),
-    "garbage for QP 1": packet(0x64, 1, FAR, deth(0x80010000, 1) + b"\1\7\2" + bytes(253)),
+    "no such QP": (packet(4, 0x123456, FAR, body), "drop_unknown_qp"),
+    "a wrong ICRC": (packet(4, qpn, FAR, body, flip=1), "rx_icrc_encapsulated"),
+    "a wrong source": (packet(4, qpn, FAR, body, src="10.77.0.99"), "drop_wrong_source"),
+    "a PSN far ahead": (packet(4, qpn, FAR, body), "out_of_sequence"),
+    "a PSN far behind": (packet(4, qpn, FAR * 3, body), "duplicate_request"),
+    "an unknown opcode": (packet(0xff, qpn, FAR, body), "drop_malformed"),
+    "another service": (packet(0x24, qpn, FAR, body), "drop_wrong_service"),
+    "no such QP, IPv6": (packet6(4, 0x123456, FAR, body), "drop_unknown_qp"),
+    "a wrong ICRC, IPv6": (packet6(4, qpn, FAR, body, flip=1), "rx_icrc_encapsulated"),
+    "a wrong source, IPv6": (packet6(4, qpn, FAR, body), "drop_wrong_source"),
+    "a wrong Q_Key for QP 1": (packet(0x64, 1, FAR, deth(1, 1) + bytes(256)), "drop_wrong_qkey"),
+    "garbage for QP 1": (packet(0x64, 1, FAR, deth(0x80010000, 1) + b"\1\7\2" + bytes(253)),
+                         "rcvd_datagrams+drop_datagram_no_recv"),
 }
+
+
+def sum_of(now, names):
+    return sum(now.get(n, 0) for n in names.split("+"))
+
+
 # The traffic holds its breath: all that is heard now is an answer, and all time the flood's.
 os.kill(int(PID), signal.SIGSTOP)
 Listener().heard()
+# nor has any QP left its work undone, and keeps a CPU at it
+idle_for = time.monotonic()
+start = busy()
+time.sleep(1)
+took = (busy() - start) / (time.monotonic() - idle_for)
+ok(took < 0.5, "with nothing to do, nothing is done", f"{took:.2f} of a CPU")
 base = min(cost(flood(bytes(plain)))[0] for _ in range(3))
 print(f"# a datagram of 1 KiB to a port where nobody listens: {base * 1e6:.1f} us, sent and dropped")
 before_mem = mem_available()
-for name, p in floods.items():
+for name, (p, counter) in floods.items():
+    before = counters()
     runs = [cost(flood(p)) for _ in range(2)]
     took = min(t for t, _ in runs)
     heard = runs[0][1] + runs[1][1]
@@ -617,6 +707,10 @@ for name, p in floods.items():
        f"{len(heard)} answers, {most} allowed")
     ok(took < 4 * base + 100e-6, f"a flood with {name} costs little more than any datagram",
        f"{took * 1e6:.1f} us, {base * 1e6:.1f}")
+    # a CPU's queue of packets has its own limit
+    rise = sum_of(counters(), counter) - sum_of(before, counter)
+    ok(0.9 * 2 * FLOOD <= rise <= 2 * FLOOD, f"a flood with {name} is counted as that",
+       f"{rise} of {2 * FLOOD}: {counter}")
 ok(before_mem - mem_available() < 16384, "no memory is kept of it", f"{before_mem} {mem_available()} KiB")
 
 # What one CPU receives for another that has no time waits in a backlog: see net_rx.c
@@ -665,6 +759,9 @@ else:
     print(f"ok {count} - trains for a CPU that has no time # SKIP one CPU")
 os.kill(int(PID), signal.SIGCONT)
 ok(alive(), "traffic runs on")
+for name, (p, _) in floods.items():
+    send(flood(p))
+    ok(alive(), f"traffic is right during a flood with {name}")
 ok(qp_state(qpn) == "RTS", "the connection attacked is as it was", str(qp_state(qpn)))
 print(f"1..{count}")
 sys.exit(failed > 0)

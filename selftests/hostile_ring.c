@@ -260,6 +260,8 @@ static void publish(struct end *e)
 
 /* --- what must come of it ------------------------------------------------------ */
 
+static int last_status;	/* of what expect_wc() has got */
+
 static bool expect_wc(struct end *e, uint64_t wr_id, int status, int or_status)
 {
 	uint64_t end = now_ms() + wait_ms;
@@ -276,6 +278,7 @@ static bool expect_wc(struct end *e, uint64_t wr_id, int status, int or_status)
 		     (int)wr_id, n);
 		return false;
 	}
+	last_status = wc.status;
 	if (wc.wr_id == wr_id && (status == ANY || (int)wc.status == status ||
 				  (int)wc.status == or_status))
 		return true;
@@ -683,30 +686,35 @@ static void kernel_words(void)
 	pair_close();
 }
 
-/* A request changed when the kernel knows of it already: the copy counts. */
+/*
+ * Requests changed while the kernel takes them: those that it has count as they were, the
+ * first that it takes as nonsense ends the queue pair.
+ */
 static void changed_later(void)
 {
 	bool good = true;
 	int i, j;
 
-	pair_open();
 	for (i = 0; i < 8 && good; i++) {
 		struct rove_send_wqe *w[DEPTH];
+		bool ended = false;
 
+		pair_open();
 		for (j = 0; j < DEPTH; j++) {
 			w[j] = put_send(&A, j);
 			if (j & 1)
 				w[j]->opcode = ROVE_WR_RDMA_READ;
 		}
 		publish(&A);
-		/* what has been fetched is as it was, the rest is nonsense */
 		for (j = 0; j < DEPTH; j++)
 			memset((char *)w[j] + 8, 0xff, 120);
-		for (j = 0; j < DEPTH; j++)
-			good = good && expect_wc(&A, j, ANY, NONE);
+		for (j = 0; j < DEPTH && good; j++) {
+			good = expect_wc(&A, j, ended ? IBV_WC_WR_FLUSH_ERR : ANY, NONE);
+			ended |= last_status != IBV_WC_SUCCESS;
+		}
+		pair_close();
 	}
 	outcome(good, "requests changed after the doorbell all complete");
-	pair_close();
 }
 
 /* A command without the provider: its answer's bytes are @resp's. */
@@ -1321,6 +1329,12 @@ static void run_hold(void)
 
 #define IDLE	16	/* connections of which nothing is expected */
 #define SHARED	96	/* queue pairs with one SRQ, each of them to be ended */
+#define WAITING	31	/* queue pairs of a kind that wait for an answer, likewise */
+#define BLOCK	8192	/* around what each of them waits for */
+#define GUARD	0xc5	/* what nothing that is sent may change */
+/* Of the buffers, between where the traffic goes: wrong WRITEs name the first. */
+#define GUARDED	8192
+#define GUARDED_LEN (32768 - GUARDED)
 
 static bool one_round(uint32_t round)
 {
@@ -1448,6 +1462,186 @@ static void other_services(void)
 		printf("# service %s %u\n", i < SHARED ? "srq" : "xrc", shared[i]->qp_num);
 }
 
+/* Those that wait on B, and what for. */
+static const struct {
+	const char *name;
+	enum ibv_qp_type type;
+	enum ibv_wr_opcode op;
+	uint32_t len;
+} waits[] = {
+	{ "READ", IBV_QPT_RC, IBV_WR_RDMA_READ, 3000 },
+	{ "atomic", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, 8 },
+	{ "SEND", IBV_QPT_RC, IBV_WR_SEND, 100 },
+	{ "XRC-READ", IBV_QPT_XRC_SEND, IBV_WR_RDMA_READ, 3000 },
+};
+
+#define WAITS	(WAITING * (int)(sizeof(waits) / sizeof(*waits)))
+
+static uint8_t *waited;		/* a block for each, the place for the answer in its middle */
+static struct ibv_cq *waited_cq;
+
+/*
+ * A program that answers each message at once: it spins, until for two seconds
+ * none has come.
+ */
+static void *echo(void *arg)
+{
+	struct ibv_qp *qp = arg;
+	struct ibv_sge sge = { (uintptr_t)B.buf + 49152, 64, B.mr->lkey };
+	struct ibv_recv_wr *rbad, recv = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr *sbad, send = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	struct ibv_cq *cq = qp->recv_cq;
+	struct ibv_wc wc;
+	void *unused;
+
+	for (;;) {
+		uint64_t end = now_ms() + 2000;
+
+		while (now_ms() < end) {
+			if (ibv_poll_cq(cq, 1, &wc) < 1)
+				continue;
+			if (wc.status || ibv_post_send(qp, &send, &sbad) ||
+			    ibv_post_recv(qp, &recv, &rbad))
+				return NULL;
+			end = now_ms() + 2000;
+		}
+		if (ibv_req_notify_cq(cq, 0) || ibv_get_cq_event(cq->channel, &cq, &unused))
+			return NULL;
+		ibv_ack_cq_events(cq, 1);
+	}
+}
+
+static void echo_start(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(B.ctx);
+	struct ibv_sge sge = { (uintptr_t)B.buf + 49152, 64, B.mr->lkey };
+	struct ibv_recv_wr *bad, recv = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_qp_init_attr init = {
+		.cap = { 64, 64, 1, 1, 0 }, .qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xabcd, .max_rd_atomic = 1, .max_dest_rd_atomic = 1,
+		.retry_cnt = 7, .rnr_retry = 7,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
+				      .hop_limit = 64 } },
+	};
+	pthread_t thread;
+	struct ibv_qp *qp;
+	int i;
+
+	must(channel, "create_comp_channel");
+	init.recv_cq = ibv_create_cq(B.ctx, 64, NULL, channel, 0);
+	init.send_cq = ibv_create_cq(B.ctx, 64, NULL, NULL, 0);
+	qp = init.recv_cq && init.send_cq ? ibv_create_qp(B.pd, &init) : NULL;
+	must(qp, "create_qp");
+	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS), "INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+			    IBV_QP_MIN_RNR_TIMER), "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
+	for (i = 0; i < 32; i++)
+		must(!ibv_post_recv(qp, &recv, &bad), "post_recv");
+	must(!pthread_create(&thread, NULL, echo, qp), "a thread");
+	printf("# service echo %u\n", qp->qp_num);
+}
+
+/* Requests to a queue pair that is not there, without an end to the waiting. */
+static void wait_for_answers(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { 1, 0, 1, 0, 0 }, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = B.pd,
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xabcd, .max_rd_atomic = 1, .retry_cnt = 7, .rnr_retry = 7,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
+				      .hop_limit = 64 } },
+	};
+	struct ibv_mr *mr;
+	int i;
+
+	waited_cq = ibv_create_cq(B.ctx, 2 * WAITS, NULL, NULL, 0);
+	waited = mmap(NULL, WAITS * BLOCK, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(waited_cq && waited != MAP_FAILED, "memory for answers");
+	memset(waited, GUARD, WAITS * BLOCK);
+	mr = ibv_reg_mr(B.pd, waited, WAITS * BLOCK, IBV_ACCESS_LOCAL_WRITE);
+	must(mr, "reg_mr");
+	init.send_cq = waited_cq;
+	init.recv_cq = waited_cq;
+	for (i = 0; i < WAITS; i++) {
+		struct ibv_sge sge = {
+			(uintptr_t)waited + i * BLOCK + BLOCK / 4, waits[i / WAITING].len, mr->lkey
+		};
+		struct ibv_send_wr *bad, wr = {
+			.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = waits[i / WAITING].op,
+			.send_flags = IBV_SEND_SIGNALED,
+		};
+		struct ibv_qp *qp;
+
+		init.qp_type = waits[i / WAITING].type;
+		qp = ibv_create_qp_ex(B.ctx, &init);
+		must(qp, "create_qp");
+		attr.qp_state = IBV_QPS_INIT;
+		must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				    IBV_QP_ACCESS_FLAGS), "INIT");
+		attr.qp_state = IBV_QPS_RTR;
+		must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				    (init.qp_type == IBV_QPT_RC ?
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)), "RTR");
+		attr.qp_state = IBV_QPS_RTS;
+		must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+		     "RTS");
+		must(!ibv_post_send(qp, &wr, &bad), "post_send");
+		printf("# waiting %s %u\n", waits[i / WAITING].name, qp->qp_num);
+	}
+}
+
+static bool is_guard(const void *at, size_t len)
+{
+	const uint8_t *p = at;
+	size_t i;
+
+	for (i = 0; i < len && p[i] == GUARD; i++)
+		;
+	if (i < len)
+		note("byte %zu of %zu is %#x\n", i, len, p[i]);
+	return i == len;
+}
+
+/* Whatever has answered them: nothing else was written, and each is complete once at most. */
+static void answers_kept_their_place(void)
+{
+	bool once = true, place = true, seen[WAITS] = {};
+	struct ibv_wc wc;
+	int i, n = 0;
+
+	while (ibv_poll_cq(waited_cq, 1, &wc) == 1 && wc.wr_id < (unsigned int)WAITS) {
+		once &= !seen[wc.wr_id];
+		seen[wc.wr_id] = true;
+		n++;
+	}
+	for (i = 0; i < WAITS; i++) {
+		uint8_t *block = waited + i * BLOCK;
+		uint32_t len = waits[i / WAITING].op == IBV_WR_SEND ? 0 : waits[i / WAITING].len;
+
+		place &= is_guard(block, BLOCK / 4) &&
+			 is_guard(block + BLOCK / 4 + len, BLOCK - BLOCK / 4 - len);
+	}
+	note("%d of %d that waited have been answered\n", n, WAITS);
+	outcome(once, "who waited for an answer has one completion at most");
+	outcome(place, "and nothing but the place for it was written");
+}
+
 static void run_traffic(const char *path)
 {
 	struct pollfd in = { .fd = 0, .events = POLLIN | POLLHUP };
@@ -1460,9 +1654,13 @@ static void run_traffic(const char *path)
 		printf("# idle %u %u\n", A.qp->qp_num, B.qp->qp_num);
 	}
 	other_services();
+	wait_for_answers();
+	echo_start();
+	memset(A.buf + GUARDED, GUARD, GUARDED_LEN);
+	memset(B.buf + GUARDED, GUARD, GUARDED_LEN);
 	pair_open();
 	printf("# ready %u %u\n", A.qp->qp_num, B.qp->qp_num);
-	printf("# rkey %u %llu\n", B.mr->rkey, (unsigned long long)(uintptr_t)B.buf);
+	printf("# rkey %u %llu\n", B.mr->rkey, (unsigned long long)(uintptr_t)B.buf + GUARDED);
 	fflush(stdout);
 	for (round = 1; !poll(&in, 1, 1); round++) {
 		if (!one_round(round)) {
@@ -1475,6 +1673,9 @@ static void run_traffic(const char *path)
 	note("%d rounds\n", (int)round);
 	outcome(state_is(&A, IBV_QPS_RTS) && state_is(&B, IBV_QPS_RTS),
 		"checked traffic to the end");
+	outcome(is_guard(A.buf + GUARDED, GUARDED_LEN) && is_guard(B.buf + GUARDED, GUARDED_LEN),
+		"what was refused wrote nothing");
+	answers_kept_their_place();
 }
 
 int main(int argc, char **argv)
@@ -1517,5 +1718,6 @@ int main(int argc, char **argv)
 		run_hold();
 	if (victim)
 		victim_end();
+	printf("1..%d\n", count);
 	return failed > 0;
 }

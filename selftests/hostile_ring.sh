@@ -18,25 +18,13 @@ hostile() {
 	timeout -k 5 "$1" setpriv --reuid=65534 --regid=65534 --clear-groups /tmp/hostile_ring.$$ \
 		"$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "${@:2}"
 }
-# The program's test points as ours.
-relay() {
-	local name=$1 rc=$2 line
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) ok "${line#ok * - }" ;;
-		"not ok "*) not_ok "${line#not ok * - }" ;;
-		"#"*|Bail*) echo "# ${line#\# }" ;;
-		esac
-	done < "$tmp/hostile"
-	((rc < 2)) && grep -q '^ok' "$tmp/hostile" || not_ok "$name runs to its end (exit code $rc)"
-}
 counter() { rdma statistic show link "$1" 2>/dev/null | grep -o "$2 [0-9]*" | cut -d' ' -f2; }
 no_res() { ! rdma res show qp | grep -q hostile && ! rdma res show mr | grep -q hostile && ! rdma res show cq | grep -q hostile; }
 
 t "devices for everybody" setup_nobody
 for mode in cases idle mmap scribble; do
 	hostile 250 $mode "$seed" "$seconds" > "$tmp/hostile" 2>&1
-	relay $mode $?
+	take_points $mode "$tmp/hostile"
 	t "$mode: nothing is left" wait_for 20 no_res
 done
 t "bad indices were counted" test "$(counter "$LA" bad_ring_index)" -ge 3
@@ -55,5 +43,5 @@ fi
 echo go >&9
 exec 9>&-
 wait $pid
-relay hold $?
+take_points hold "$tmp/hostile"
 done_testing

@@ -27,7 +27,7 @@ storm() {
 	wait_for 30 listening "$NSA" $p || { cat "$tmp/s"; return 1; }
 	spawn "$NSB" $prog -F -d "$LB" -x "$(gid_index "$LB" $B4)" -p $p -s 65536 -D 60 "$addr" > "$tmp/c" 2>&1 & cli=$!
 	wait_for 40 moved $((base + 300000)) || { cat "$tmp/s" "$tmp/c"; return 1; }
-	none_left && { echo "rdma res shows nothing under load"; rdma resource; }
+	none_left && { echo "rdma res shows nothing under load"; rdma resource; kill -9 $srv $cli; return 1; }
 	"$@" || { echo "failed: $*"; kill -9 $srv $cli; return 1; }
 	# a passive end has nothing outstanding and may wait for its peer for ever
 	wait_for 60 eval "gone $cli || gone $srv" || { echo "neither end noticed"; kill -9 $srv $cli; return 1; }

@@ -855,5 +855,6 @@ int main(int argc, char **argv)
 		run_last(n);
 	else
 		run_stuck(n);
+	printf("1..%d\n", count);
 	return failed > 0;
 }

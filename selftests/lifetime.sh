@@ -11,17 +11,8 @@ n=${1:-2000}
 topo_pair 1500 && links || bail "two links"
 
 life() {	# SECONDS MODE [NUMBER]: the program's test points as ours
-	local line rc
 	timeout -k 5 "$1" "$bin/lifetime" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "${@:2}" > "$tmp/life" 2>&1
-	rc=$?
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) ok "$2: ${line#ok * - }" ;;
-		"not ok "*) not_ok "$2: ${line#not ok * - }" ;;
-		*) echo "# ${line#\# }" ;;
-		esac
-	done < "$tmp/life"
-	((rc < 2)) && grep -q '^ok' "$tmp/life" || not_ok "$2: runs to its end (exit code $rc)"
+	take_points "$2" "$tmp/life" "$2: "
 }
 no_res() { no_objects qp cq mr pd cm_id ctx; }
 mapped() { grep -cE 'rove_ring_alloc|rove_create_qp|alloc_queues' /proc/vmallocinfo; }
@@ -50,7 +41,7 @@ life 120 fault 100
 t "nothing is left of what failed" nothing_left
 life 120 timers 30
 life 60 last 500
-nA tc qdisc replace dev va root netem delay 3s && nB tc qdisc replace dev vb root netem delay 3s
+nA tc qdisc replace dev va root netem delay 10s && nB tc qdisc replace dev vb root netem delay 10s
 life 120 stuck 8
 netem_off
 # netem lets go of who sent a packet, a token bucket does not

@@ -21,6 +21,10 @@ extra_cleanup() { echo 1 > $cg/cgroup.kill; wait_for 10 rmdir $cg; }
 inside() { (echo $BASHPID > $cg/cgroup.procs; exec "$@"); }
 oom_kills() { awk '/^oom_kill / { print $2 }' /proc/vmstat; }
 killed() { awk '/^oom_kill / { print $2 }' $cg/memory.events; }
+nothing_of() {	# PROGRAM
+	local kind
+	for kind in qp cq mr pd ctx; do ! rdma resource show $kind | grep -q "comm $1" || return; done
+}
 
 checked_traffic
 rounds() { od -An -t u8 "$tmp/rounds" 2>/dev/null | tr -d ' '; }
@@ -40,7 +44,7 @@ refused() {
 	return 1
 }
 t "4096 queue pairs do not fit: refused, nobody killed for them" refused
-t "nothing is left of those that did" wait_for 30 eval '! rdma resource show qp | grep -q "comm scale"'
+t "nothing is left of those that did" wait_for 30 nothing_of scale
 t "traffic beside it goes on" goes_on
 
 # A program with connections that eats memory till it is killed.
@@ -59,7 +63,7 @@ while True: hog.append(bytearray(1 << 20))' timeout 60 "$bin/scale" $(ends) cycl
 	return $rc
 }
 t "a program with connections is killed for want of memory" eater
-t "nothing is left of it" wait_for 30 eval '! rdma resource | grep -v "^#" > /dev/null; ! rdma resource show qp | grep -q "comm scale"'
+t "nothing is left of it" wait_for 30 nothing_of scale
 t "traffic beside it still goes on" goes_on
 
 # All of the machine's: caches and whoever is largest go; who is to die first is named.

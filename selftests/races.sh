@@ -30,7 +30,7 @@ readers() {
 	loop 'find -L /sys/class/infiniband/ -maxdepth 5 -type f -readable -exec cat {} +'
 }
 writers() {
-	loop 'rdma link add third type rove netdev rd0; rdma dev set third name fourth; rdma dev set fourth name third; rdma link delete third'
+	loop 'rdma link add third type rove netdev rd0 && echo added >> $tmp/done; rdma dev set third name fourth && echo renamed >> $tmp/done; rdma dev set fourth name third; rdma link delete third'
 	loop 'ip link set rd0 down; ip link set rd0 up; ip link set rd0 mtu 9000; ip link set rd0 mtu 1500'
 	loop 'ip addr add 10.79.1.1/24 dev rd0; ip -6 addr add fd79::1/64 dev rd0 nodad; ip addr flush dev rd0 scope global'
 	loop 'ip link del rd0; ip link add rd0 type dummy; ip link set rd0 up; ip addr add 10.79.0.1/24 dev rd0'
@@ -49,6 +49,7 @@ readers; writers; programs
 t "traffic meanwhile" traffic
 t "everybody ends" wait_for 90 all_ended
 say "$(tr '\n' ';' < "$tmp/loops")"
+t "links were added and renamed" eval 'sort "$tmp/done" | uniq -c; grep -q added "$tmp/done" && grep -q renamed "$tmp/done"'
 ip netns del rove-r 2>/dev/null
 t "no link is left" wait_for 20 gone_links
 t "no object is left" wait_for 30 no_objects qp cq mr pd srq ctx

@@ -38,13 +38,22 @@ static void cycles(int n)
 
 	good = true;
 	for (i = 0; i < n && good; i++) {
-		memset(buf, i * 7 + 1, MSG);
-		memset(buf + 4 * MB, 0, MSG);
+		char *mine = buf, *theirs = buf + 4 * MB, *back = buf + MB;
+
+		memset(mine, i * 7 + 1, MSG);
+		memset(theirs, 0, MSG);
+		memset(back, 0, MSG);
 		pair_open();
 		good = message(a.qp, b.qp, 0) && !done(a.cq, NULL) && !done(b.cq, NULL) &&
-		       !memcmp(buf, buf + 4 * MB, MSG) &&
-		       !rdma(&b, b.qp, IBV_WR_RDMA_READ, buf + 4 * MB, MSG, b_mr->lkey,
-			     (uintptr_t)buf, a_mr->rkey);
+		       !memcmp(mine, theirs, MSG);
+		memset(theirs, 0, MSG);
+		good = good &&
+		       !rdma(&b, b.qp, IBV_WR_RDMA_READ, theirs, MSG, b_mr->lkey,
+			     (uintptr_t)mine, a_mr->rkey) &&
+		       !memcmp(mine, theirs, MSG) &&
+		       !rdma(&b, b.qp, IBV_WR_RDMA_WRITE, theirs, MSG, b_mr->lkey,
+			     (uintptr_t)back, a_mr->rkey) &&
+		       !memcmp(mine, back, MSG);
 		pair_close();
 	}
 	printf("# %d of %d cycles\n", i, n);

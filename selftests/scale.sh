@@ -17,30 +17,40 @@ memory() {
 	echo 3 > /proc/sys/vm/drop_caches
 	awk '/^(SUnreclaim|VmallocUsed|Percpu|PageTables|KernelStack):/ { sum += $2 } END { print sum }' /proc/meminfo
 }
-free_pages() { awk '/^MemFree:/ { print $2 }' /proc/meminfo; }
+# KiB that the kernel has taken as pages, and that are in no account
+pages() {
+	echo 3 > /proc/sys/vm/drop_caches
+	awk '/^MemTotal:/ { sum += $2 }
+		/^(MemFree|Buffers|Cached|SwapCached|AnonPages|Slab|KernelStack|(Sec)?PageTables|VmallocUsed|Percpu):/ { sum -= $2 }
+		$1 == "count:" { sum -= $2 * 4 }	# free, of a CPU
+		END { print sum }' /proc/meminfo /proc/zoneinfo
+}
 rings() { grep -cE 'rove_|alloc_queues' /proc/vmallocinfo; }
 settled() { local a b; a=$(memory); sleep 0.3; b=$(memory); ((a - b < 64 && b - a < 64)); }	# RCU has freed
-# no more than 1 MiB + 5 bytes for each connection made, and not one ring; of pages that nobody
-# accounts for what rove keeps to send from (net_tx.c: 96 of 32 KiB a CPU), and 8 MiB
+# Since "remember": not one ring more, 1 MiB + 5 bytes for each of $1 connections, and of pages
+# 2 MiB + $2 KiB.
 as_before() {
-	[[ -e $kmemleak ]] && { no_leaks && (($(rings) <= ring)); return; }
 	wait_for 30 settled
-	echo "before: $mem KiB, $free free, $ring mappings"
-	echo "now: $(memory) KiB, $(free_pages) free, $(rings) mappings"
-	(($(memory) - mem < 1024 + $1 * 5 / 1024 && $(rings) <= ring)) &&
-	(($(free_pages) > free - $(nproc) * 96 * 32 - 8192 - $1 * 5 / 1024))
+	local now=$(memory) now_pages=$(pages)
+	echo "before: $mem KiB, $taken in pages, $ring mappings"
+	echo "now: $now KiB, $now_pages in pages, $(rings) mappings"
+	(($(rings) <= ring && now_pages - taken < 2048 + $2)) || return
+	[[ -e $kmemleak ]] && { no_leaks; return; }
+	((now - mem < 1024 + $1 * 5 / 1024))
 }
 seen() { say "$(tr '\n' ' ' < "$tmp/t.out")"; }
-remember() { wait_for 30 settled; mem=$(memory) free=$(free_pages) ring=$(rings); }
+remember() { wait_for 30 settled; mem=$(memory) taken=$(pages) ring=$(rings); }
 
-c_points "warm-up" "$bin/scale" $(ends) cycles 50
+# The first half also fills what rove keeps to send from (net_tx.c).
+c_points "the first half" timeout 3000 "$bin/scale" $(ends) cycles $((cycles / 2))
 remember
-c_points "$cycles cycles" timeout 3000 "$bin/scale" $(ends) cycles "$cycles"
-t "memory after $cycles connections" as_before "$cycles"
+c_points "the second" timeout 3000 "$bin/scale" $(ends) cycles $((cycles - cycles / 2))
+t "memory after $cycles connections" as_before $((cycles / 2)) "$cycles"	# half a page each
 seen
+c_points "$((qps / 4)) queue pairs" timeout 3000 "$bin/scale" $(ends) many $((qps / 4))
 remember
 c_points "$qps queue pairs" timeout 3000 "$bin/scale" $(ends) many "$qps"
-t "memory after $qps queue pairs" as_before "$qps"
+t "memory after $qps queue pairs" as_before "$qps" $((qps * 2))
 seen
 
 # Everything at once: each program again and again, until the time is over.
@@ -68,7 +78,7 @@ if ((minutes)); then
 	remember
 	t "everything at once for $minutes minutes" soak
 	t "no object is left" wait_for 30 no_objects qp cq mr pd srq ctx
-	t "memory after the soak" as_before $((minutes * 10000))
+	t "memory after the soak" as_before $((minutes * 10000)) 16384
 	seen
 fi
 done_testing
