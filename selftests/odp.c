@@ -714,6 +714,8 @@ static void fuse_reply(int fd, uint64_t unique, int err, const void *data, size_
 		perror("# /dev/fuse");
 }
 
+static bool silent_asked;	/* a READ has come */
+
 /* A file system of one file, that answers everything but READ. */
 static void serve_silently(int fd)
 {
@@ -752,6 +754,8 @@ static void serve_silently(int fd)
 			fuse_reply(fd, in->unique, 0, &opened, sizeof(opened));
 			break;
 		case FUSE_READ:
+			__atomic_store_n(&silent_asked, true, __ATOMIC_RELAXED);
+			break;
 		case FUSE_FORGET:
 		case FUSE_BATCH_FORGET:
 		case FUSE_INTERRUPT:
@@ -762,11 +766,21 @@ static void serve_silently(int fd)
 	}
 }
 
-/* Memory that nobody ever brings, until the process that is returned is killed. */
-static pid_t silent_memory(char **p)
+static void *serve_silently_here(void *arg)
+{
+	serve_silently((intptr_t)arg);
+	return NULL;
+}
+
+/*
+ * Memory that nobody ever brings, until the process that is returned is killed: a new one,
+ * or @here, who calls.
+ */
+static pid_t silent_memory(char **p, bool here)
 {
 	char dir[] = "/tmp/odp.XXXXXX", opts[100], path[100];
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), file;
+	pthread_t thread;
 	pid_t pid;
 
 	if (fd < 0 || !mkdtemp(dir))
@@ -774,13 +788,16 @@ static pid_t silent_memory(char **p)
 	snprintf(opts, sizeof(opts), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
 	if (mount("silent", dir, "fuse", 0, opts))
 		return -1;
-	pid = fork();
+	pid = here ? getpid() : fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		serve_silently(fd);
 		_exit(0);
 	}
-	close(fd);
+	if (!here)
+		close(fd);
+	else if (pthread_create(&thread, NULL, serve_silently_here, (void *)(intptr_t)fd))
+		return -1;
 	snprintf(path, sizeof(path), "%s/file", dir);
 	file = open(path, O_RDONLY);
 	umount2(dir, MNT_DETACH);
@@ -790,8 +807,12 @@ static pid_t silent_memory(char **p)
 		perror("# silent file");
 		return -1;
 	}
+	/* Or the process's end would ask, which cannot answer itself. */
+	close(file);
 	return pid;
 }
+
+static const char *const *devices;	/* the program's arguments: names and GID indices */
 
 static struct {
 	pid_t pid;
@@ -825,7 +846,7 @@ static void start_stuck(const char *dev)
 	close(up[0]);
 	if (read(down[0], &c, 1) != 1)
 		_exit(0);
-	daemon = silent_memory(&p);
+	daemon = silent_memory(&p, false);
 	if (daemon < 0)
 		_exit(1);
 	e.ctx = open_device(dev);
@@ -874,6 +895,82 @@ static void t_stuck(void)
 	CHECK(!ibv_dereg_mr(m) && !ibv_dereg_mr(mq));
 	munmap(p, LEN);
 	munmap(q, LEN);
+}
+
+/* How @own_silence() ends. */
+enum { DEREGISTER, DESTROY, KILL, ENDS };
+
+/*
+ * A process that asks for pages which it would have to bring itself, for a message or on
+ * its own advice, and gets rid of what needs them.  The exit code tells what has failed.
+ */
+static void own_silence(const char *const *arg, int how)
+{
+	struct ibv_sge sge;
+	struct ibv_mr *m;
+	char *p;
+	int i;
+
+	if (silent_memory(&p, true) < 0)
+		_exit(2);
+	end_open(&a, arg[0], arg[1]);
+	end_open(&b, arg[2], arg[3]);
+	near = fresh(LEN);
+	src = ibv_reg_mr(a.pd, near, LEN, ALL);
+	m = ibv_reg_mr(b.pd, p, SILENT_LEN, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	if (!src || !m)
+		_exit(3);
+	pair_open();
+	sge = (struct ibv_sge) { (uintptr_t)(how == DESTROY ? near : p), 4096,
+				 how == DESTROY ? src->lkey : m->lkey };
+	if (how == DESTROY) {
+		struct ibv_send_wr *bad, wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+			.wr.rdma = { (uintptr_t)p, m->rkey },
+		};
+
+		if (ibv_post_send(a.qp, &wr, &bad))
+			_exit(4);
+	} else if (ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1)) {
+		_exit(5);
+	}
+	for (i = 0; !__atomic_load_n(&silent_asked, __ATOMIC_RELAXED); i++) {
+		if (i == 1000)
+			_exit(6);
+		usleep(10000);
+	}
+	if (how == KILL)
+		raise(SIGKILL);
+	pair_close();
+	_exit(ibv_dereg_mr(m) ? 7 : 0);
+}
+
+/* A process that waits for its own memory can let go of it, and can be killed. */
+static void t_own_silence(void)
+{
+	int how, status, i;
+	pid_t pid, got;
+
+	for (how = 0; how < ENDS; how++) {
+		fflush(stdout);
+		pid = fork();
+		if (!pid)
+			own_silence(devices, how);
+		got = 0;
+		for (i = 0; i < 3000 && !got; i++) {
+			got = waitpid(pid, &status, WNOHANG);
+			usleep(10000);
+		}
+		printf("# %d: ended after %d ms, status %#x\n", how, i * 10, status);
+		/* It would be in our way for good. */
+		if (!got)
+			kill(pid, SIGKILL);
+		CHECK(got == pid);
+		if (how == KILL)
+			CHECK(WIFSIGNALED(status));
+		else
+			CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	}
 }
 
 /* memfd_secret(): the program's alone, not even the kernel can read it. */
@@ -993,6 +1090,7 @@ int main(int argc, char **argv)
 	if (argc != 5)
 		return 2;
 	be_limited();
+	devices = (const char *const *)argv + 1;
 	start_stuck(argv[1]);
 	end_open(&a, argv[1], argv[2]);
 	end_open(&b, argv[3], argv[4]);
@@ -1028,10 +1126,13 @@ int main(int argc, char **argv)
 	run("advice costs what may be locked", t_limited_advice);
 	run("hardly any locked memory", t_limited);
 	run("too many places under traffic", t_crowded);
-	if (access("/dev/fuse", F_OK))
+	if (access("/dev/fuse", F_OK)) {
 		skipped("another process waits for its memory for ever", "no FUSE");
-	else
+		skipped("a process that waits for itself can let go, and be killed", "no FUSE");
+	} else {
 		run("another process waits for its memory for ever", t_stuck);
+		run("a process that waits for itself can let go, and be killed", t_own_silence);
+	}
 	run("what is refused", t_refused);
 	printf("1..%d\n", count);
 	return failed > 0;

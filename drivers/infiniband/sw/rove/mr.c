@@ -78,7 +78,7 @@ void rove_mr_free(struct rove_mr *mr)
 	if (mr->region->kind != ROVE_REGION_ODP)
 		kvfree(mr->region->blocks);
 	else if (mr->region->odp)
-		rove_odp_free(mr->region->odp);
+		rove_odp_close(mr->region->odp);
 	rove_region_free(mr->region);
 	if (mr->umem)
 		ib_umem_release(mr->umem);

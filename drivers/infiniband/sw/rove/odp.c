@@ -9,7 +9,10 @@
  * longest not asked for makes room.
  *
  * Everything that a process can use up, or keep waiting, is its own: struct
- * rove_odp_owner.  A page may come from a file system that never answers.
+ * rove_odp_owner.  A page may come from a file system that never answers, or that lives in
+ * the very process whose end waits for the page.  So whoever brings one holds what belongs
+ * to the region's memory (struct rove_odp) and to the process, but neither the region nor
+ * the QP: these can go meanwhile.
  *
  * Who may take what: who makes a chunk or does away with one holds the owner's lock,
  * in which memory is allocated and the notifier waited for; the notifier never takes it.
@@ -70,7 +73,8 @@
  * struct rove_odp_owner - a process that has regions
  * @node: in @owners
  * @mm: its memory; held
- * @regions: how many; guarded by @owners_lock
+ * @regions: how many struct rove_odp; guarded by @owners_lock
+ * @reap: frees it
  * @misses: brings what its regions miss
  * @advice: brings what it says that they will
  * @room: for advice that waits
@@ -85,6 +89,7 @@ struct rove_odp_owner {
 	struct hlist_node node;
 	struct mm_struct *mm;
 	u32 regions;
+	struct work_struct reap;
 	struct workqueue_struct *misses;
 	struct workqueue_struct *advice;
 	struct semaphore room;
@@ -101,6 +106,7 @@ struct rove_odp_owner {
  * @recent: in the owner's list
  * @users: who brings pages of it; it cannot go.  The owner's lock
  * @charged: @CHUNK_COST pages to the owner
+ * @closed: the region is gone; its last user frees it.  The owner's lock, and @lock
  * @lock: guards what follows
  * @pages: entries of @page that are not 0
  * @page: kernel address and PAGE_WRITABLE of each, or 0; changed with rove_odp.lock
@@ -113,6 +119,7 @@ struct chunk {
 	struct list_head recent;
 	u32 users;
 	bool charged;
+	bool closed;
 	struct mutex lock;	/* see above */
 	u32 pages;
 	unsigned long page[CHUNK_PAGES];
@@ -121,21 +128,23 @@ struct chunk {
 /**
  * struct miss - what the requester, or the responder, of a QP waits for
  * @work: brings it
- * @qp: whose; referenced while @busy
- * @region: where; referenced while @busy
+ * @all: whose; referenced while @busy
+ * @odp: where; referenced while @busy
+ * @uva: there, in the process
  * @va: first byte
  * @len: bytes
  * @write: to be written to
  * @busy: on its way
  * @err: why it could not be brought, if it could not
- * @key: of @region, for @err
+ * @key: of the region, for @err
  *
  * Guarded by the QP's lock, but for the worker's use of what stays while @busy.
  */
 struct miss {
 	struct work_struct work;
-	struct rove_qp *qp;
-	struct rove_region *region;
+	struct rove_misses *all;
+	struct rove_odp *odp;
+	u64 uva;
 	u64 va;
 	u32 len;
 	bool write;
@@ -151,8 +160,17 @@ enum want {
 	IF_PRESENT,	/* so, if it is in memory */
 };
 
-/* Of a QP that has ever missed a page. */
+/**
+ * struct rove_misses - of a QP that has ever missed a page
+ * @refs: the QP's, and one for each that is @busy
+ * @lock: guards @qp
+ * @qp: NULL when it is gone
+ * @side: the requester's and the responder's
+ */
 struct rove_misses {
+	refcount_t refs;
+	spinlock_t lock;	/* see above */
+	struct rove_qp *qp;
 	struct miss side[2];
 };
 
@@ -161,6 +179,13 @@ static DEFINE_HASHTABLE(owners, 8);
 static DEFINE_MUTEX(owners_lock);
 
 static struct kmem_cache *chunk_cache;
+
+/* The last request of a process may be what lets go of its queues: others free these. */
+static struct workqueue_struct *reaper;
+static atomic_t num_owners = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(owners_gone);
+
+static void reap_owner(struct work_struct *work);
 
 static struct rove_odp_owner *new_owner(struct mm_struct *mm)
 {
@@ -177,8 +202,10 @@ static struct rove_odp_owner *new_owner(struct mm_struct *mm)
 	sema_init(&o->room, ADVICE_WAITING);
 	mutex_init(&o->lock);
 	INIT_LIST_HEAD(&o->recent);
+	INIT_WORK(&o->reap, reap_owner);
 	mmgrab(mm);
 	o->mm = mm;
+	atomic_inc(&num_owners);
 	return o;
 
 err_misses:
@@ -195,6 +222,13 @@ static void free_owner(struct rove_odp_owner *o)
 	mutex_destroy(&o->lock);
 	mmdrop(o->mm);
 	kfree(o);
+	if (atomic_dec_and_test(&num_owners))
+		wake_up_all(&owners_gone);
+}
+
+static void reap_owner(struct work_struct *work)
+{
+	free_owner(container_of(work, struct rove_odp_owner, reap));
 }
 
 /* That of @mm, or @new if there is none, for one more region. */
@@ -233,10 +267,7 @@ static struct rove_odp_owner *get_owner(void)
 	return o;
 }
 
-/*
- * What is on the queues has let go of its region, and touches nothing that could keep
- * it waiting any more.
- */
+/* What is still on the queues touches nothing that could keep it waiting any more. */
 static void put_owner(struct rove_odp_owner *o)
 {
 	bool last;
@@ -247,7 +278,26 @@ static void put_owner(struct rove_odp_owner *o)
 		hash_del(&o->node);
 	mutex_unlock(&owners_lock);
 	if (last)
-		free_owner(o);
+		queue_work(reaper, &o->reap);
+}
+
+static void put_odp(struct rove_odp *odp)
+{
+	if (!refcount_dec_and_test(&odp->refs))
+		return;
+	xa_destroy(&odp->chunks);
+	put_owner(odp->owner);
+	kfree(odp);
+}
+
+/* With the owner locked, if the region is still there. */
+static bool lock_open(struct rove_odp *odp)
+{
+	mutex_lock(&odp->owner->lock);
+	if (!odp->closed)
+		return true;
+	mutex_unlock(&odp->owner->lock);
+	return false;
 }
 
 /* Where an address stands in its chunk's array. */
@@ -312,8 +362,10 @@ static bool invalidate(struct mmu_interval_notifier *mni,
 	}
 	write_unlock_bh(&c->odp->lock);
 	WRITE_ONCE(c->pages, c->pages - n);
-	atomic64_add(n, &c->odp->invalidations);
-	rove_count_add(c->odp->rdev, PAGES_GONE, n);
+	if (!c->closed) {
+		atomic64_add(n, &c->odp->invalidations);
+		rove_count_add(c->odp->rdev, PAGES_GONE, n);
+	}
 	mutex_unlock(&c->lock);
 	return true;
 }
@@ -401,6 +453,19 @@ static void drop_chunk(struct chunk *c)
 	kmem_cache_free(chunk_cache, c);
 }
 
+/* Its region goes; the owner is locked. */
+static void close_chunk(struct chunk *c)
+{
+	if (!c->users) {
+		drop_chunk(c);
+		return;
+	}
+	xa_erase(&c->odp->chunks, c->start >> CHUNK_SHIFT);
+	mutex_lock(&c->lock);
+	c->closed = true;
+	mutex_unlock(&c->lock);
+}
+
 /* Make room for another; the owner is locked. */
 static bool evict_chunk(struct rove_odp_owner *o)
 {
@@ -444,6 +509,10 @@ static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len,
 	memcg = get_mem_cgroup_from_mm(o->mm);
 	old = set_active_memcg(memcg);
 	mutex_lock(&o->lock);
+	if (odp->closed) {
+		c = ERR_PTR(-EFAULT);
+		goto unlock;
+	}
 	c = xa_load(&odp->chunks, uva >> CHUNK_SHIFT);
 	if (c) {
 		list_move_tail(&c->recent, &o->recent);
@@ -462,19 +531,20 @@ static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len,
 	}
 	if (!IS_ERR(c))
 		c->users++;
+unlock:
 	mutex_unlock(&o->lock);
 	set_active_memcg(old);
 	mem_cgroup_put(memcg);
 	return c;
 }
 
-/* One in which nothing was found is of no use. */
+/* One in which nothing was found is of no use, nor one whose region is gone. */
 static void put_chunk(struct chunk *c)
 {
 	struct rove_odp_owner *o = c->odp->owner;
 
 	mutex_lock(&o->lock);
-	if (!--c->users && !READ_ONCE(c->pages))
+	if (!--c->users && (c->closed || !READ_ONCE(c->pages)))
 		drop_chunk(c);
 	mutex_unlock(&o->lock);
 }
@@ -641,17 +711,20 @@ out:
 
 /*
  * Have the pages of a part of a region, at least the first: the others are only
- * likely to be needed.  Their number, or an error.
+ * likely to be needed.  Their number, or an error.  Ends early when the region goes, or
+ * who calls is killed.
  */
-static int populate(struct rove_region *r, u64 va, u64 len, bool write,
+static int populate(struct rove_odp *odp, u64 uva, u64 len, bool write,
 		    enum want want)
 {
-	u64 uva = va - r->iova + r->odp->start, n;
 	int ret, got = 0;
+	u64 n;
 
 	while (len) {
+		if (READ_ONCE(odp->closed) || fatal_signal_pending(current))
+			return got ?: -EINTR;
 		n = min(len, CHUNK_SIZE - (uva & (CHUNK_SIZE - 1)));
-		ret = bring(r->odp, uva, n, write, want);
+		ret = bring(odp, uva, n, write, want);
 		if (ret < 0 && !got && n > PAGE_SIZE - offset_in_page(uva)) {
 			len = PAGE_SIZE - offset_in_page(uva);
 			continue;
@@ -665,28 +738,67 @@ static int populate(struct rove_region *r, u64 va, u64 len, bool write,
 	return got;
 }
 
+static void put_misses(struct rove_misses *all)
+{
+	if (refcount_dec_and_test(&all->refs))
+		kfree(all);
+}
+
+/* The QP, referenced, if it is still there. */
+static struct rove_qp *get_qp(struct rove_misses *all)
+{
+	struct rove_qp *qp;
+
+	spin_lock_bh(&all->lock);
+	qp = all->qp;
+	if (qp)
+		rove_qp_get(qp);
+	spin_unlock_bh(&all->lock);
+	return qp;
+}
+
 static void bring_missed(struct work_struct *work)
 {
 	struct miss *m = container_of(work, struct miss, work);
-	struct rove_region *r = m->region;
-	struct rove_qp *qp = m->qp;
+	struct rove_misses *all = m->all;
+	struct rove_odp *odp = m->odp;
+	struct rove_qp *qp;
 	int ret;
 
-	ret = populate(r, m->va, m->len, m->write, MISSED);
-	if (ret > 0) {
-		atomic64_add(ret, &r->odp->faults);
-		rove_count_add(qp->rdev, PAGE_FAULTS, ret);
+	ret = populate(odp, m->uva, m->len, m->write, MISSED);
+	if (ret > 0 && lock_open(odp)) {
+		atomic64_add(ret, &odp->faults);
+		rove_count_add(odp->rdev, PAGE_FAULTS, ret);
+		mutex_unlock(&odp->owner->lock);
 	}
-	rove_region_put(r);
+	put_odp(odp);
 
-	rove_qp_lock(qp);
-	m->busy = false;
-	/* Taken away again: that is no error, it asks once more. */
-	m->err = ret == -EBUSY ? 0 : min(ret, 0);
-	/* It looks at its rings, and sends what it may, whoever it serves. */
-	rove_defer(qp);
-	rove_qp_unlock(qp);
-	rove_qp_put(qp);
+	qp = get_qp(all);
+	if (qp) {
+		rove_qp_lock(qp);
+		m->busy = false;
+		/* Taken away again: that is no error, it asks once more. */
+		m->err = ret == -EBUSY ? 0 : min(ret, 0);
+		/* It looks at its rings, and sends what it may, whoever it serves. */
+		rove_defer(qp);
+		rove_qp_unlock(qp);
+		rove_qp_put(qp);
+	}
+	put_misses(all);
+}
+
+static struct rove_misses *new_misses(struct rove_qp *qp)
+{
+	struct rove_misses *all = kzalloc(sizeof(*all), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!all)
+		return NULL;
+	refcount_set(&all->refs, 1);
+	spin_lock_init(&all->lock);
+	all->qp = qp;
+	INIT_WORK(&all->side[0].work, bring_missed);
+	INIT_WORK(&all->side[1].work, bring_missed);
+	return all;
 }
 
 int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
@@ -694,15 +806,11 @@ int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 {
 	struct miss *m;
 
+	if (!qp->misses)
+		qp->misses = new_misses(qp);
 	if (!qp->misses) {
-		qp->misses = kzalloc(sizeof(*qp->misses),
-				     GFP_ATOMIC | __GFP_NOWARN);
-		if (!qp->misses) {
-			rove_defer(qp);
-			return -EAGAIN;
-		}
-		INIT_WORK(&qp->misses->side[0].work, bring_missed);
-		INIT_WORK(&qp->misses->side[1].work, bring_missed);
+		rove_defer(qp);
+		return -EAGAIN;
 	}
 	m = &qp->misses->side[responder];
 	if (m->busy)
@@ -715,24 +823,32 @@ int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 	}
 	*m = (struct miss) {
 		.work = m->work,
-		.qp = qp,
-		.region = r,
+		.all = qp->misses,
+		.odp = r->odp,
+		.uva = va - r->iova + r->odp->start,
 		.va = va,
 		.len = min_t(u64, min(len, FAULT_MAX), r->length - (va - r->iova)),
 		.write = write,
 		.busy = true,
 		.key = r->key,
 	};
-	refcount_inc(&r->refs);
-	rove_qp_get(qp);
-	queue_work(r->odp->owner->misses, &m->work);
+	refcount_inc(&m->odp->refs);
+	refcount_inc(&m->all->refs);
+	queue_work(m->odp->owner->misses, &m->work);
 	return -EAGAIN;
 }
 
 void rove_odp_forget(struct rove_qp *qp)
 {
-	kfree(qp->misses);
+	struct rove_misses *all = qp->misses;
+
 	qp->misses = NULL;
+	if (!all)
+		return;
+	spin_lock_bh(&all->lock);
+	all->qp = NULL;
+	spin_unlock_bh(&all->lock);
+	put_misses(all);
 }
 
 struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
@@ -764,6 +880,7 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		goto err_odp;
 	}
 	odp->rdev = to_rdev(ibpd->device);
+	refcount_set(&odp->refs, 1);
 	xa_init(&odp->chunks);
 	rwlock_init(&odp->lock);
 	odp->start = start;
@@ -784,7 +901,7 @@ err_mr:
 	return ERR_PTR(err);
 }
 
-void rove_odp_free(struct rove_odp *odp)
+void rove_odp_close(struct rove_odp *odp)
 {
 	struct rove_odp_owner *o = odp->owner;
 	unsigned long index = 0;
@@ -793,36 +910,33 @@ void rove_odp_free(struct rove_odp *odp)
 	/* One by one: others of the process want the lock, too. */
 	do {
 		mutex_lock(&o->lock);
+		WRITE_ONCE(odp->closed, true);
 		c = xa_find(&odp->chunks, &index, ULONG_MAX, XA_PRESENT);
 		if (c)
-			drop_chunk(c);
+			close_chunk(c);
 		mutex_unlock(&o->lock);
 	} while (c);
-	xa_destroy(&odp->chunks);
-	put_owner(o);
-	kfree(odp);
+	put_odp(odp);
 }
 
 /**
  * struct advice - pages that a program will need
  * @work: brings them, if not the program itself
  * @owner: whose memory it is, and whose queue @work is on
- * @rdev: link
  * @write: to be written to
  * @want: even if they are not in memory?
  * @num: entries of @part
- * @part: where; each region referenced
+ * @part: where in the process; each @odp referenced
  */
 struct advice {
 	struct work_struct work;
 	struct rove_odp_owner *owner;
-	struct rove_dev *rdev;
 	bool write;
 	enum want want;
 	u32 num;
 	struct {
-		struct rove_region *region;
-		u64 va;
+		struct rove_odp *odp;
+		u64 uva;
 		u32 len;
 	} part[];
 };
@@ -833,17 +947,18 @@ static int follow(struct advice *a)
 	u32 i;
 
 	for (i = 0; i < a->num; i++) {
-		struct rove_region *r = a->part[i].region;
+		struct rove_odp *odp = a->part[i].odp;
 
-		ret = populate(r, a->part[i].va, a->part[i].len, a->write,
+		ret = populate(odp, a->part[i].uva, a->part[i].len, a->write,
 			       a->want);
-		if (ret > 0) {
-			atomic64_add(ret, &r->odp->prefetches);
-			rove_count_add(a->rdev, PAGE_PREFETCHES, ret);
-		} else if (ret && !err) {
+		if (ret > 0 && lock_open(odp)) {
+			atomic64_add(ret, &odp->prefetches);
+			rove_count_add(odp->rdev, PAGE_PREFETCHES, ret);
+			mutex_unlock(&odp->owner->lock);
+		} else if (ret < 0 && !err) {
 			err = ret;
 		}
-		rove_region_put(r);
+		put_odp(odp);
 	}
 	kfree(a);
 	return err;
@@ -865,11 +980,11 @@ static void follow_later(struct work_struct *work)
  */
 static struct rove_odp_owner *advice_owner(const struct advice *a)
 {
-	struct rove_odp_owner *o = a->part[0].region->odp->owner;
+	struct rove_odp_owner *o = a->part[0].odp->owner;
 	u32 i;
 
 	for (i = 1; i < a->num; i++)
-		if (a->part[i].region->odp->owner != o)
+		if (a->part[i].odp->owner != o)
 			return NULL;
 	return o;
 }
@@ -912,7 +1027,6 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 	a = kzalloc(struct_size(a, part, num_sge), ROVE_GFP_OBJECT);
 	if (!a)
 		return -ENOMEM;
-	a->rdev = rdev;
 	a->write = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	a->want = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ?
 		  IF_PRESENT : ADVISED;
@@ -926,17 +1040,20 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 				    sge[a->num].lkey);
 			goto err_put;
 		}
-		a->part[a->num].region = r;
-		a->part[a->num].va = sge[a->num].addr;
+		refcount_inc(&r->odp->refs);
+		a->part[a->num].odp = r->odp;
+		a->part[a->num].uva = sge[a->num].addr - r->iova + r->odp->start;
 		a->part[a->num].len = sge[a->num].length;
 		if (a->write && !(r->access & IB_ACCESS_LOCAL_WRITE)) {
 			rove_refuse(ibpd->device,
 				    "advise_mr: to prefetch for writing, lkey %#x needs local write",
 				    r->key);
+			rove_region_put(r);
 			a->num++;
 			err = -EPERM;
 			goto err_put;
 		}
+		rove_region_put(r);
 	}
 	a->owner = advice_owner(a);
 	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH || !a->owner)
@@ -951,7 +1068,7 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 
 err_put:
 	while (a->num)
-		rove_region_put(a->part[--a->num].region);
+		put_odp(a->part[--a->num].odp);
 	kfree(a);
 	return err;
 }
@@ -990,10 +1107,19 @@ int rove_odp_init(void)
 {
 	chunk_cache = kmem_cache_create("rove_odp_chunk", sizeof(struct chunk), 0,
 					SLAB_ACCOUNT, NULL);
-	return chunk_cache ? 0 : -ENOMEM;
+	if (!chunk_cache)
+		return -ENOMEM;
+	reaper = alloc_workqueue("rove_odp_reaper", WQ_UNBOUND, 0);
+	if (reaper)
+		return 0;
+	kmem_cache_destroy(chunk_cache);
+	return -ENOMEM;
 }
 
 void rove_odp_exit(void)
 {
+	while (!wait_event_timeout(owners_gone, !atomic_read(&num_owners), 10 * HZ))
+		pr_info("rove: waiting for pages that somebody does not bring; end the programs that use their memory\n");
+	destroy_workqueue(reaper);
 	kmem_cache_destroy(chunk_cache);
 }

@@ -22,7 +22,10 @@ struct rove_odp_owner;
 /**
  * struct rove_odp - what a region has that is paged on demand
  * @owner: who its memory belongs to, and who brings it; odp.c
- * @rdev: whose counters count its pages
+ * @rdev: whose counters count its pages, unless @closed
+ * @refs: the region's, and one for each request for pages that is on its way: that can
+ *	take as long as it likes, and nobody waits for it
+ * @closed: the region is gone; changed with @owner's lock held
  * @start: where in that process the region's first byte is
  * @limit: pages of kernel memory that @owner may have locked, as it was when it
  *	registered the region
@@ -36,6 +39,8 @@ struct rove_odp_owner;
 struct rove_odp {
 	struct rove_odp_owner *owner;
 	struct rove_dev *rdev;
+	refcount_t refs;
+	bool closed;
 	u64 start;
 	unsigned long limit;
 	struct xarray chunks;
@@ -64,14 +69,14 @@ void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write);
 int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 		   bool write, bool responder);
 
-/* Forget what a QP had wanted, when nothing of it is under way. */
+/* A QP that goes wants nothing any more; what is on its way need not be waited for.  Locked. */
 void rove_odp_forget(struct rove_qp *qp);
 
 /* reg_mr with IB_ACCESS_ON_DEMAND; @length U64_MAX at 0: all of the process. */
 struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			      u64 iova, int access);
-/* When nobody can find or holds the region.  Sleeps. */
-void rove_odp_free(struct rove_odp *odp);
+/* When nobody can find or holds the region.  Sleeps, but not for pages. */
+void rove_odp_close(struct rove_odp *odp);
 
 /* ib_device_ops */
 int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
@@ -106,7 +111,7 @@ static inline struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start,
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-static inline void rove_odp_free(struct rove_odp *odp)
+static inline void rove_odp_close(struct rove_odp *odp)
 {
 }
 

@@ -545,6 +545,7 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp->dead = true;
 	qp->t.state = ROVE_TQP_RESET;
 	rove_xrc_let_go(qp);
+	rove_odp_forget(qp);
 	rove_qp_unlock(qp);
 	/* Its completions go before its number: who polls looks for that. */
 	if (!qp->user && ibqp->send_cq) {
@@ -558,7 +559,6 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
 	wait_unused(qp);
-	rove_odp_forget(qp);
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);
 	return 0;
