@@ -7,6 +7,7 @@
  * ring is the same, only not mapped.
  */
 #include <linux/ktime.h>
+#include <linux/sched.h>
 #include "cq.h"
 #include "dev.h"
 #include "qp.h"
@@ -275,6 +276,7 @@ int rove_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return err;
 	}
 	spin_lock_init(&cq->lock);
+	mutex_init(&cq->resizing);
 	cq->user = udata;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	rove_hrtimer_setup(&cq->mod_timer, rove_cq_mod_timer, CLOCK_MONOTONIC,
@@ -326,32 +328,63 @@ int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
+/* Of a ring that may hold a million, so many with interrupts off. */
+#define MOVE_MAX	256
+
 /*
- * Move what nobody has taken yet to the front of @to, which becomes the CQ's
- * ring; @to becomes the old one.
+ * Move some of what nobody has taken yet to @to, from @at on.  The first slot is that of
+ * @base, the oldest when this began; what is taken meanwhile is left behind.  When all is
+ * there @to becomes the CQ's ring, and the old one @to.  1: there is more.
  */
-static int rove_cq_switch(struct rove_cq *cq, struct rove_ring *to)
+static int rove_cq_move_some(struct rove_cq *cq, struct rove_ring *to, u32 base, u32 *at)
 {
 	struct rove_ring *from = &cq->ring;
-	u32 used = rove_cq_used(cq);
-	u32 i;
+	u32 used = rove_cq_used(cq), cons = from->prod - used;
+	int i;
 
 	if (used > from->depth || used > to->depth)
 		return -EINVAL;
+	if ((s32)(*at - cons) < 0)
+		*at = cons;
+	for (i = 0; i < MOVE_MAX && *at != from->prod; i++, ++*at) {
+		struct rove_cqe *slot = rove_ring_slot(to, *at - base);
 
-	for (i = 0; i < used; i++) {
-		struct rove_cqe *slot = rove_ring_slot(to, i);
-
-		*slot = *(struct rove_cqe *)
-			rove_ring_slot(from, from->prod - used + i);
+		*slot = *(struct rove_cqe *)rove_ring_slot(from, *at);
 	}
-	to->prod = used;
+	if (*at != from->prod)
+		return 1;
+	to->prod = from->prod - base;
+	to->cons = cons - base;
+	WRITE_ONCE(to->hdr->cons, to->cons);
 	to->hdr->arm = READ_ONCE(from->hdr->arm);
 	to->hdr->flags = cq->local_peer ? ROVE_RING_LOCAL_PEER : 0;
 	/* the program reads it once the command has returned */
-	smp_store_release(&to->hdr->prod, used);
+	smp_store_release(&to->hdr->prod, to->prod);
 	swap(*from, *to);
+	cq->ibcq.cqe = from->depth;
 	return 0;
+}
+
+static int rove_cq_move_all(struct rove_cq *cq, struct rove_ring *to)
+{
+	unsigned long flags;
+	u32 base, at;
+	int ret;
+
+	/* What two moved at once would be in neither's order. */
+	mutex_lock(&cq->resizing);
+	spin_lock_irqsave(&cq->lock, flags);
+	base = cq->ring.prod - rove_cq_used(cq);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	at = base;
+	do {
+		spin_lock_irqsave(&cq->lock, flags);
+		ret = rove_cq_move_some(cq, to, base, &at);
+		spin_unlock_irqrestore(&cq->lock, flags);
+		cond_resched();
+	} while (ret > 0);
+	mutex_unlock(&cq->resizing);
+	return ret;
 }
 
 /*
@@ -363,7 +396,6 @@ int rove_resize_cq(struct ib_cq *ibcq, rove_resize_arg cqe,
 {
 	struct rove_cq *cq = to_rcq(ibcq);
 	struct rove_ring ring = {};
-	unsigned long flags;
 	int err;
 
 	err = rove_cq_check_size(ibcq->device, cqe);
@@ -373,11 +405,7 @@ int rove_resize_cq(struct ib_cq *ibcq, rove_resize_arg cqe,
 	if (err)
 		return err;
 
-	spin_lock_irqsave(&cq->lock, flags);
-	err = rove_cq_switch(cq, &ring);
-	if (!err)
-		ibcq->cqe = cq->ring.depth;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	err = rove_cq_move_all(cq, &ring);
 	if (err)
 		rove_refuse(ibcq->device, "resize_cq: there are more completions in it than %u",
 			    cqe);

@@ -10,6 +10,7 @@
 #define ROVE_CQ_H
 
 #include <linux/hrtimer.h>
+#include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
 #include "compat.h"
 #include "ring.h"
@@ -17,6 +18,7 @@
 /**
  * struct rove_cq - a completion queue
  * @ibcq: what ib_core sees
+ * @resizing: one at a time
  * @lock: guards all below; taken with interrupts off, since kernel consumers
  *	may poll and arm from anywhere
  * @ring: completions; the kernel produces.  @ring.cons is used for a kernel
@@ -35,7 +37,8 @@
  */
 struct rove_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;
+	struct mutex resizing;	/* see above */
+	spinlock_t lock;	/* see above */
 	struct rove_ring ring;
 	bool user;
 	bool timestamps;
