@@ -51,7 +51,6 @@ poisoned() {
 		case $how in
 		slub_debug=*) [[ $(< /sys/kernel/slab/kmalloc-64/poison) == 1 ]] || return ;;
 		page_poison=1) grep -q CONFIG_PAGE_POISONING=y "$tmp/config" || return ;;
-		init_on_alloc=0) dmesg | grep -q "mem auto-init:.*heap alloc:off" || return ;;
 		esac
 	done
 }

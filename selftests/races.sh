@@ -10,6 +10,7 @@
 seconds=${1:-10}
 topo_pair 4200 && links || bail "two links"
 ip link add rd0 type dummy && ip link set rd0 up && ip addr add 10.79.0.1/24 dev rd0 || bail "a third netdev"
+ip link add rd1 type dummy && rdma link add sixth type rove netdev rd1 || bail "a link that stays"
 
 # loop COMMAND...: again and again until the time is over, whatever it says
 running=()
@@ -30,7 +31,8 @@ readers() {
 	loop 'find -L /sys/class/infiniband/ -maxdepth 5 -type f -readable -exec cat {} +'
 }
 writers() {
-	loop 'rdma link add third type rove netdev rd0 && echo added >> $tmp/done; rdma dev set third name fourth && echo renamed >> $tmp/done; rdma dev set fourth name third; rdma link delete third'
+	loop 'rdma link add third type rove netdev rd0 && echo added >> $tmp/done; rdma dev set third name fourth; rdma dev set fourth name third; rdma link delete third'
+	loop 'rdma dev set sixth name seventh && echo renamed >> $tmp/done; rdma dev set seventh name sixth'
 	loop 'ip link set rd0 down; ip link set rd0 up; ip link set rd0 mtu 9000; ip link set rd0 mtu 1500'
 	loop 'ip addr add 10.79.1.1/24 dev rd0; ip -6 addr add fd79::1/64 dev rd0 nodad; ip addr flush dev rd0 scope global'
 	loop 'ip link del rd0; ip link add rd0 type dummy; ip link set rd0 up; ip addr add 10.79.0.1/24 dev rd0'
@@ -43,7 +45,11 @@ programs() {
 }
 traffic() { both $((seconds + 120)) A "ib_write_bw -F -d %d -x %g4 -p %p -D $((seconds + 2))" "ib_write_bw -F -d %d -x %g4 -p %p -D $((seconds + 2)) %s"; }
 all_ended() { local p; for p in "${running[@]}"; do gone "$p" || return 1; done; }
-gone_links() { rdma link delete third; rdma link delete fourth; ! rdma link | grep -qE 'third|fourth|fifth'; }
+gone_links() {
+	local name
+	for name in third fourth sixth seventh; do rdma link delete $name; done
+	! rdma link | grep -qE 'third|fourth|fifth|sixth|seventh'
+}
 
 readers; writers; programs
 t "traffic meanwhile" traffic

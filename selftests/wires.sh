@@ -64,6 +64,12 @@ make_over() {
 }
 make_gre() { make_over gre ip_gre; }
 make_ipip() { make_over ipip ipip; }
+in_vrf() {	# NS DEV
+	inns "$1" ip link add vrf1 type vrf table 77 && inns "$1" ip link set "$2" master vrf1 && inns "$1" ip link set vrf1 up &&
+	# a socket that listens for all is not for a VRF's otherwise
+	inns "$1" sysctl -qw net.ipv4.udp_l3mdev_accept=1
+}
+make_vrf() { modprobe -q vrf; make_veth && in_vrf "$NSA" va && in_vrf "$NSB" vb; }
 
 # --- what is done on each ---------------------------------------------------------------
 
@@ -97,6 +103,11 @@ mtu_is() { on "$1" ibv_devinfo -d "$1" | grep -qE "active_mtu:[[:space:]]*$2 "; 
 grow() { set_mtus $BIG && wait_for 10 mtu_is "$LA" 4096 && moves && set_mtus 1500 && wait_for 10 mtu_is "$LA" 1024; }
 big() { set_mtus $BIG && wait_for 10 mtu_is "$LB" 4096; }
 
+vrf_data() {
+	"$bin/scale" $LA "$(gid_index $LA $A4)" $LB "$(gid_index $LB $B4)" cycles 20 &&
+	"$bin/scale" $LA "$(gid_index $LA $A6)" $LB "$(gid_index $LB $B6)" cycles 20
+}
+
 try() {
 	local kind=$1 v6=6 cm=1 mtu=1
 	case $kind in
@@ -112,6 +123,12 @@ try() {
 	if ! links > "$tmp/set_up" 2>&1; then
 		not_ok "$kind: two links"
 		sed 's/^/#   /' "$tmp/set_up"
+		undo
+		return
+	fi
+	# the programs' own sockets would have to be put in it, too
+	if [[ $kind == vrf ]]; then
+		t "vrf: IPv4 and IPv6, one process, every byte" vrf_data
 		undo
 		return
 	fi
@@ -155,7 +172,7 @@ try_v6only() {
 	undo
 }
 
-(($#)) || set -- v6only veth macvlan ipvlan ipvlan_l3 bridge bond vlan tap tun gre ipip
+(($#)) || set -- v6only veth macvlan ipvlan ipvlan_l3 bridge bond vlan tap tun gre ipip vrf
 for kind; do
 	if [[ $kind == v6only ]]; then try_v6only; else try "$kind"; fi
 done

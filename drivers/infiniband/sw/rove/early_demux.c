@@ -14,6 +14,7 @@
 #include <net/ip.h>
 #include <net/ip6_fib.h>
 #include <net/ipv6.h>
+#include <net/xfrm.h>
 #include "compat.h"
 #include "early_demux.h"
 #include "netns.h"
@@ -76,6 +77,9 @@ static bool get_key(const struct sk_buff *skb, struct in_key *key)
 
 	if (skb->mark || skb->pkt_type != PACKET_HOST ||
 	    (ip->version == 4 && ip_is_fragment(ip)))
+		return false;
+	/* By which of a VRF's devices it came, and whether out of IPsec, has a say. */
+	if (netif_is_l3_master(skb->dev) || secpath_exists(skb))
 		return false;
 	udp = rove_net_udp(skb, &buf);
 	if (!udp)

@@ -81,14 +81,26 @@ static struct rove_dev *find_by_addr(struct rove_net *rnet,
 	return dev ? rove_net_find_owner(rnet, dev) : NULL;
 }
 
+/* The device that a packet came in by, which a VRF shows as itself. */
+static struct net_device *in_dev(struct rove_net *rnet, const struct sk_buff *skb)
+{
+	struct net_device *dev;
+
+	if (likely(!netif_is_l3_master(skb->dev)))
+		return skb->dev;
+	dev = dev_get_by_index_rcu(rnet->net, ip_hdr(skb)->version == 4 ?
+					      inet_sdif(skb) : inet6_sdif(skb));
+	return dev ?: skb->dev;
+}
+
 /* The link that a packet came in by. */
-static struct rove_dev *find_link(struct rove_net *rnet,
+static struct rove_dev *find_link(struct rove_net *rnet, struct net_device *dev,
 				  const struct sk_buff *skb)
 {
 	/* Sent to an address of this machine: it came in by the loopback. */
-	if (skb->dev->flags & IFF_LOOPBACK)
+	if (dev->flags & IFF_LOOPBACK)
 		return find_by_addr(rnet, skb);
-	return rove_net_find_owner(rnet, skb->dev);
+	return rove_net_find_owner(rnet, dev);
 }
 
 /* Do the device, VLANs told apart, and the addresses belong to the connection? */
@@ -574,8 +586,9 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	u32 ip_len = skb_transport_offset(skb) - skb_network_offset(skb);
 	struct rove_net *rnet = rove_net(sock_net(sk));
+	struct net_device *dev = in_dev(rnet, skb);
 	struct rx rx = {
-		.rdev = find_link(rnet, skb),
+		.rdev = find_link(rnet, dev, skb),
 		.skb = skb,
 	};
 	struct rove_qp *qp;
@@ -588,8 +601,7 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	rove_count(rx.rdev, RX_SKBS);
 	rove_count_add(rx.rdev, RX_BYTES, skb->len);
-	RX_CB(skb)->ifindex = skb->dev->flags & IFF_LOOPBACK ? 0 :
-							       skb->dev->ifindex;
+	RX_CB(skb)->ifindex = dev->flags & IFF_LOOPBACK ? 0 : dev->ifindex;
 	qp = find_qp(rx.rdev, skb);
 	if (qp) {
 		if (!lock_here(qp, skb)) {
