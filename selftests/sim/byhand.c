@@ -1882,6 +1882,119 @@ static void many_locals(void)
 	      q->t.req.fetched - q->t.req.done);
 }
 
+/* The machine was busy: the probe is put off, once. */
+static void put_off(void)
+{
+	u64 late;
+
+	start(ROVE_SVC_RC);
+	q->t.timeout = 20;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	late = q->t.req.probe_deadline + 2 * ROVE_PROBE_NS;
+	rove_tqp_timer(&q->t, late);
+	CHECK(wired == 1 && q->t.req.probe_deadline == late + ROVE_PROBE_NS,
+	      "%u packets, again in %llu ns", wired, q->t.req.probe_deadline - late);
+	late += 3 * ROVE_PROBE_NS;
+	rove_tqp_timer(&q->t, late);
+	net_flush(q);
+	CHECK(wired == 2, "%u packets", wired);
+}
+
+/* What happens once a time may happen another time, after there was progress. */
+static void once_again(void)
+{
+	u32 i;
+
+	/* One NAK, one retry, however often it comes. */
+	start(ROVE_SVC_RC);
+	q->t.rnr_retry = 3;
+	q->t.req.rnr_retries = 3;
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	tqp_send(q);
+	for (i = 0; i < 3; i++)
+		answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 16, 0, 0);
+	run();
+	CHECK(q->t.req.rnr_retries == 2, "%u retries left", q->t.req.rnr_retries);
+
+	start(ROVE_SVC_RC);
+	for (i = 0; i < 2; i++) {
+		wired = 0;
+		post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+		go();
+		answer(ROVE_OP_ACKNOWLEDGE, PSN + 2 * i + 1, ACK_PLAIN, 2 * i + 2, 0);
+		CHECK(wired == 4, "%u packets, time %u", wired, i);
+		answer(ROVE_OP_READ_RESP_ONLY, PSN + 2 * i, ACK_PLAIN, 2 * i + 1, 8);
+		ack(PSN + 2 * i + 1, 2 * i + 2);
+	}
+	COUNTED(IMPLIED_NAK, 2);
+	CHECK(sends == 4, "%u completions", sends);
+}
+
+/* A ring that is full has to wait, though all of it has been sent. */
+static void full(void)
+{
+	u32 i;
+
+	start_deep(ROVE_SVC_RC, 16);
+	for (i = 0; i < 16; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	CHECK(wired == 16 && rove_tqp_waits(&q->t), "%u packets", wired);
+	ack(PSN + 15, 16);
+	CHECK(sends == 16 && !rove_tqp_waits(&q->t), "%u completions", sends);
+}
+
+static bool one_dropped(void)
+{
+	return stats.counter[ROVE_CNT_RX_BAD_STATE] == 1;
+}
+
+/* The NAK that ends it still to be sent, in the middle of a message. */
+static void last_middle(void)
+{
+	start(ROVE_SVC_RC);
+	request(ROVE_OP_WRITE_FIRST, EPSN, false, 2 * MTU, MTU);
+	run();
+	memcpy(q->peer->tshadow, q->peer->tmem, q->peer->tsize);
+	sc.eagain = 1000000;
+	q->rq_broken = true;
+	request(ROVE_OP_WRITE_LAST_IMM, EPSN + 1, true, 0, MTU);
+	request(ROVE_OP_WRITE_MIDDLE, EPSN + 1, false, 0, MTU);
+	sim_run_until(one_dropped, NS_PER_S);
+	sc.eagain = 0;
+	run();
+	CHECK(untouched() && wired == 1 && q->event[ROVE_EVENT_QP_FATAL] == 1, "%u packets",
+	      wired);
+	COUNTED(RX_BAD_STATE, 1);
+}
+
+/* The responder's resources anew: nothing of the old ones has a say. */
+static void nothing_old(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	for (i = 1; i < 6; i++)
+		request(ROVE_OP_READ_REQUEST, EPSN + i, true, 8, 0);
+	run();
+	CHECK(wired >= 5, "%u packets", wired);
+	rove_tqp_max_res(&q->t, 2);
+	wired = 0;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].opcode == ROVE_OP_ACKNOWLEDGE && wire[0].psn == EPSN + 5,
+	      "%u packets, psn %x", wired, wire[0].psn);
+	wired = 0;
+	request(ROVE_OP_READ_REQUEST, EPSN + 6, true, 8, 0);
+	run();
+	CHECK(wired == 1 && wire[0].opcode == ROVE_OP_READ_RESP_ONLY && wire[0].psn == EPSN + 6,
+	      "%u packets, psn %x", wired, wire[0].psn);
+}
+
 int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
@@ -1890,7 +2003,7 @@ int byhand_run(void)
 		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
-		access_taken, many_locals,
+		access_taken, many_locals, put_off, once_again, full, last_middle, nothing_old,
 		gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,
