@@ -11,7 +11,10 @@
 . "$here/flow.sh"
 
 RETRY="failed: transport retry counter exceeded"
-FLUSH="failed: (Work Request Flushed Error|poll_cq|post_send|post_recv)"
+FLUSH="failed: Work Request Flushed Error"
+# On a slow kernel the one end may be gone for longer than the other retries.
+LATER=$FLUSH
+((slow == 1)) || LATER="($FLUSH|$RETRY)"
 set_up() { "$@" && links; }
 two_ends() { set_up topo_pair 4200; }
 
@@ -28,6 +31,7 @@ down_up_v6() {	# the kernel takes IPv6 addresses off a device that is down
 both_told() {
 	told "$tmp/flow.a" error active && told "$tmp/flow.b" error active
 }
+told_five_times() { told "$tmp/flow.a" error active error active error active error active error active; }
 flaps() {
 	local i
 	for ((i = 0; i < 5; i++)); do
@@ -38,7 +42,7 @@ flaps() {
 
 # --- addresses ------------------------------------------------------------------------
 
-addr_away() { nA ip addr del $A4/24 dev va && still; }
+addr_away() { nA ip addr del $A4/24 dev va && wait_for 10 eval '! gid_index "$LA" $A4' && still; }
 addr_back() { addr_away && nA ip addr add $A4/24 dev va; }
 addr_of() { wait_for 10 gid_index "$LA" $A4; }	# and it is a GID again
 
@@ -129,17 +133,18 @@ fails "the peer's link is deleted" -4 'rdma link delete $LB' "$RETRY" "$FLUSH"
 topo_del
 # the other end of the cable goes, too
 two_ends || bail "two links"
-fails "the namespace of one end is deleted" -4 'ip netns del $NSA' "$FLUSH" "$FLUSH"
+fails "the namespace of one end is deleted" -4 'ip netns del $NSA' "$FLUSH" "$LATER"
 topo_del
 # a veth's other end goes with it
 two_ends || bail "two links"
-fails "the netdev is deleted" -4 'nA ip link del va' "$FLUSH" "$FLUSH"
+fails "the netdev is deleted" -4 'nA ip link del va' "$FLUSH" "$LATER"
 topo_del
 two_ends || bail "two links"
-fails "the module is unloaded" -4 'rmmod rove' "$FLUSH" "$FLUSH"
+fails "the module is unloaded" -4 'rmmod rove' "$LATER" "$LATER"
 topo_del
 set_up topo_hop 4200 || bail "two links and a hop"
 goes_on "the carrier flaps five times" -4 flaps
+t "  and its end is told each time" told_five_times
 goes_on "a tenth of all packets is lost, and some overtake others" -4 \
 	'netem_hop loss 10% delay 1ms 1ms && moves && moves && netem_off'
 done_testing

@@ -212,13 +212,45 @@ static uint64_t theirs(size_t offset)
 	return peer.addr + offset;
 }
 
+/* What has been polled, of which some is still to be looked at. */
+static struct {
+	struct ibv_wc wc[16];
+	int n, at;
+} polled;
+
+static bool take_completions(void)
+{
+	polled.at = 0;
+	polled.n = ibv_poll_cq(cq, 16, polled.wc);
+	if (polled.n < 0)
+		leave(1, "failed: poll_cq");
+	return polled.n;
+}
+
+/* A post fails where the connection has: a completion tells why. */
+static void __attribute__((noreturn)) cannot_post(const char *what, int err)
+{
+	double end = now() + 5;
+
+	do {
+		for (; polled.at < polled.n; polled.at++) {
+			enum ibv_wc_status status = polled.wc[polled.at].status;
+
+			if (status != IBV_WC_SUCCESS)
+				leave(1, "failed: %s", ibv_wc_status_str(status));
+		}
+		take_completions();
+	} while (now() < end);
+	leave(1, "failed: %s: %s", what, strerror(err));
+}
+
 static void post(struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 	int err = ibv_post_send(qp, wr, &bad);
 
 	if (err)
-		leave(1, "failed: post_send: %s", strerror(err));
+		cannot_post("post_send", err);
 }
 
 static void post_recv(uint32_t i)
@@ -228,7 +260,7 @@ static void post_recv(uint32_t i)
 	int err = ibv_post_recv(qp, &wr, &bad);
 
 	if (err)
-		leave(1, "failed: post_recv: %s", strerror(err));
+		cannot_post("post_recv", err);
 }
 
 static void post_unit(uint64_t n)
@@ -376,16 +408,13 @@ static void on_wc(const struct ibv_wc *wc)
 static void run(void)
 {
 	double begin = now(), last = begin, shown = begin, t;
-	struct ibv_wc wc[16];
 	uint64_t before = 0;
+	bool any;
 
 	while (!end_done || !end_arrived) {
-		int n = ibv_poll_cq(cq, 16, wc);
-
-		if (n < 0)
-			leave(1, "failed: poll_cq");
-		for (int i = 0; i < n; i++)
-			on_wc(&wc[i]);
+		any = take_completions();
+		for (; polled.at < polled.n; polled.at++)
+			on_wc(&polled.wc[polled.at]);
 		t = now();
 		if (done != before || end_posted) {
 			if (!end_posted && t - last > longest)
@@ -405,7 +434,7 @@ static void run(void)
 			post_unit(posted++);
 		else if (!end_posted && done == posted && !looking && peer_checked < posted)
 			post_look();
-		else if (!n && sched_yield())
+		else if (!any && sched_yield())
 			leave(1, "failed: sched_yield");
 	}
 }

@@ -84,6 +84,12 @@ t "exclusive: the initial namespace sees neither" x_hidden "" rove
 t "exclusive: B cannot read its counters, A can" x_own rdma statistic show link rovea/1
 t "exclusive: B cannot open it, A can" x_own ibv_devinfo -d rovea
 t "exclusive: B may not open its node, A may" x_node
+t "exclusive: B's sysfs does not have it, A's has" x_own test -e /sys/class/infiniband/rovea
+x_no_objects() { nA rdma resource show qp | grep -q "link rovea" && ! nB rdma resource show qp | grep "link rovea"; }
+t "exclusive: B does not see its queue pairs, A does" x_no_objects
+x_refused() { ! nB rdma "$@" && nA rdma link | grep -q rovea; }
+t "exclusive: B cannot rename it" x_refused dev set rovea name mine
+t "exclusive: B cannot delete it" x_refused link delete rovea
 t "exclusive: traffic between the two" x_pp
 t "exclusive: rdma_cm between the two" x_rping
 # the veth dies with its namespace, and so does the peer's end
