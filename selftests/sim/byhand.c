@@ -1932,6 +1932,27 @@ static void once_again(void)
 	CHECK(sends == 4, "%u completions", sends);
 }
 
+/* READs whose responses were lost are not all asked for again at once. */
+static void reads_again(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	q->t.max_rd_atomic = 8;
+	for (i = 0; i < 8; i++)
+		post(ROVE_WR_RDMA_READ, 2 * MTU, SIGNALED);
+	go();
+	CHECK(wired == 8, "%u packets", wired);
+	answer(ROVE_OP_READ_RESP_FIRST, PSN + 2, ACK_PLAIN, 2, MTU);
+	CHECK(wired == 10 && wire[8].psn == PSN && wire[9].psn == PSN + 2 &&
+	      q->t.req.cwnd == 4, "%u packets, cwnd %u", wired, q->t.req.cwnd);
+	for (i = 0; i < 8; i++) {
+		answer(ROVE_OP_READ_RESP_FIRST, PSN + 2 * i, ACK_PLAIN, i + 1, MTU);
+		answer(ROVE_OP_READ_RESP_LAST, PSN + 2 * i + 1, ACK_PLAIN, i + 1, MTU);
+	}
+	CHECK(wired == 16 && sends == 8 && !sent[7].status, "%u packets, %u done", wired, sends);
+}
+
 /* A ring that is full has to wait, though all of it has been sent. */
 static void full(void)
 {
@@ -2003,7 +2024,7 @@ int byhand_run(void)
 		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
-		access_taken, many_locals, put_off, once_again, full, last_middle, nothing_old,
+		access_taken, many_locals, put_off, once_again, reads_again, full, last_middle, nothing_old,
 		gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,

@@ -589,6 +589,12 @@ static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	/* The next piece of a long READ waits for the one before it. */
 	if (idx && req->psn_next != req->psn_una)
 		return -EBUSY;
+	/*
+	 * Its response is what fills the queues on the way: once these have lost some no more
+	 * is asked for than may go, but for the end of the last one.
+	 */
+	if (req->cwnd < req->window && psn_diff(req->psn_next, req->psn_una) >= (s32)req->cwnd)
+		return -EBUSY;
 	b.dma_len = idx + n == w->npkts ? w->length - idx * t->mtu : n * t->mtu;
 	ret = rove_env_emit(t, &b);
 	if (!ret)
