@@ -138,6 +138,23 @@ def cutter():
     return s
 
 
+def of_a_socket(opcode, q, psn, rest, i=0, **kw):
+    """BTH to ICRC, which the kernel sends from cutter(), as the @i-th of a train."""
+    bth = bth_header(opcode, q, psn, **kw) + rest
+    length = 8 + len(bth) + 4
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + length, i, 0x4000, 64, 17, 0,
+                     socket.inet_aton(SRC), socket.inet_aton(DST))
+    return bth + icrc(ip, struct.pack("!HHHH", 0xc123, PORT, length, 0), bth)
+
+
+def in_one_train(packets, times=1):
+    """UDP payloads, of one length but for the last, as the kernel makes a train of them."""
+    with cutter() as s:
+        s.setsockopt(17, 103, len(packets[0]))          # UDP_SEGMENT
+        for _ in range(times):
+            s.sendto(b"".join(packets), (DST, PORT))
+
+
 def send(packets):
     for p in packets:
         if isinstance(p, Cut):
@@ -161,6 +178,12 @@ def counters():
         return json.loads(out)[0]
     except (ValueError, IndexError):
         return {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", out)}
+
+
+def rise(before, names):
+    """By how much counters have risen; several joined with + count together."""
+    now = counters()
+    return {n: sum(now.get(k, 0) - before.get(k, 0) for k in n.split("+")) for n in names}
 
 
 def qp_state(qpn):
@@ -191,16 +214,13 @@ def alive():
 
 
 def case(name, packets, want, least=False, live=True):
-    """Send, and see the counters named rise by so much.  @want: {names: number};
-    several names joined with + count together."""
+    """Send, and see the counters named rise by so much.  @want: {names: number}, as rise() has them."""
     before = counters()
     send(packets)
     now = {}
 
     def risen():
-        after = counters()
-        for names in want:
-            now[names] = sum(after.get(n, 0) - before.get(n, 0) for n in names.split("+"))
+        now.update(rise(before, want))
         return all(now[n] >= want[n] for n in want)
 
     good = wait_for(risen)
@@ -336,12 +356,8 @@ def fragments(p, at, drop=None, overlap=0):
 case("fragments", fragments(full(17), 16) + fragments(full(14), 8) + fragments(full(16), 48),
      {"drop_unexpected_response": 3, "rx_icrc_encapsulated": 0})
 def cut(n):
-    """A response to nothing, as the kernel sends it from a UDP socket."""
-    bth = bth_header(14, qpn, FAR) + bytes(n)
-    length = 8 + len(bth) + 4
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + length, 0, 0x4000, 64, 17, 0,
-                     socket.inet_aton(SRC), socket.inet_aton(DST))
-    return Cut(bth + icrc(ip, struct.pack("!HHHH", 0xc123, PORT, length, 0), bth))
+    """A response to nothing."""
+    return Cut(of_a_socket(14, qpn, FAR, bytes(n)))
 
 
 case("cut to 14 pages each", [cut(n) for n in (256, 1000, 1024)],
@@ -388,7 +404,7 @@ before = counters()
 with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
     for _ in range(1000):
         s.sendto(garbage(rnd.randrange(1, 200)), (DST6, PORT))
-ok(wait_for(lambda: sum(counters().get(n, 0) - before.get(n, 0) for n in DROPS) >= 900) and alive(),
+ok(wait_for(lambda: rise(before, [ALL])[ALL] >= 900) and alive(),
    "1000 times garbage from an unprivileged IPv6 socket")
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     for _ in range(2000):
@@ -472,11 +488,10 @@ def silent(name, packets, want=None, never=()):
     packets = list(packets)
     ear, before = Listener(peer_qpn), counters()
     send(packets)
-    heard, now = ear.heard(), counters()
-    rise = {k: now.get(k, 0) - before.get(k, 0) for k in [*(want or {}), *never]}
-    ok(not heard and alive() and all(rise[k] >= v for k, v in (want or {}).items()) and
-       not any(rise[k] for k in never), name,
-       f"{len(heard)} answers to {len(packets)} packets; counted {rise}, "
+    heard, rose = ear.heard(), rise(before, [*(want or {}), *never])
+    ok(not heard and alive() and all(rose[k] >= v for k, v in (want or {}).items()) and
+       not any(rose[k] for k in never), name,
+       f"{len(heard)} answers to {len(packets)} packets; counted {rose}, "
        f"wanted {want}, never {never}")
 
 
@@ -533,7 +548,7 @@ def few_answers(name, qps, ops):
     send(sent)
     heard = ear.heard()
     ok(len(qps) > 5 * len(ops) and alive(), f"{name}: a queue pair for each", str(len(qps)))
-    late = counters().get("drop_qp_state", 0) - before.get("drop_qp_state", 0)
+    late = rise(before, ["drop_qp_state"])["drop_qp_state"]
     ok(not late, f"{name}: none was dead when its packets came", f"{late} packets")
     # of six packets, two are such that they may have one
     ok(0 < len(heard) <= len(sent) // 3 and all(len(p) <= ANSWER for p in heard) and alive(),
@@ -544,10 +559,8 @@ def few_answers(name, qps, ops):
 
 def each_is_counted(name, before, n):
     """Of wrong_in_every_way()'s packets: those that were wrong in one way, @n of each."""
-    now = counters()
-    rise = {k: now.get(k, 0) - before.get(k, 0)
-            for k in ("rx_icrc_encapsulated", "drop_wrong_pkey", "drop_malformed", "drop_wrong_source")}
-    ok(all(v >= n for v in rise.values()), f"{name}: each that was dropped is counted, by cause", str(rise))
+    rose = rise(before, ["rx_icrc_encapsulated", "drop_wrong_pkey", "drop_malformed", "drop_wrong_source"])
+    ok(all(v >= n for v in rose.values()), f"{name}: each that was dropped is counted, by cause", str(rose))
 
 
 few_answers("RC with an SRQ", shared, REQUESTS)
@@ -594,20 +607,6 @@ def answer(sock, psn):
     return 0
 
 
-def in_one_train(packets):
-    """UDP payloads, of one length but for the last, as the kernel makes a train of them."""
-    with cutter() as s:
-        s.setsockopt(17, 103, len(packets[0]))          # UDP_SEGMENT
-        s.sendto(b"".join(packets), (DST, PORT))
-
-
-def of_a_train(i, opcode, q, psn, rest, **kw):
-    bth = bth_header(opcode, q, psn, **kw) + rest
-    length = 8 + len(bth) + 4
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + length, i, 0x4000, 64, 17, 0, socket.inet_aton(SRC), socket.inet_aton(DST))
-    return bth + icrc(ip, struct.pack("!HHHH", 0xc123, PORT, length, 0), bth)
-
-
 echo = other["echo"]
 ear = Listener(peer_qpn)
 alone = 20 + 8 + 12 + 64 + 4
@@ -622,8 +621,8 @@ for psn in range(2000):
     if in_a_row == 5:
         break                   # and this one is not acknowledged
     send([packet(17, echo, psn, struct.pack("!I", 31 << 24 | psn + 1))])
-in_one_train([of_a_train(0, 4, echo, turns, bytes(64), ackreq=1),
-              of_a_train(1, 17, echo, turns - 1, struct.pack("!I", 0x63 << 24 | turns))])
+in_one_train([of_a_socket(4, echo, turns, bytes(64), ackreq=1),
+              of_a_socket(17, echo, turns - 1, struct.pack("!I", 0x63 << 24 | turns), i=1)])
 ok(in_a_row == 5 and wait_for(lambda: qp_state(echo) == "ERR") and alive(),
    "a NAK behind a message whose acknowledgment waits ends the connection",
    f"{turns} turns, {in_a_row} with the acknowledgment, {qp_state(echo)}")
@@ -678,10 +677,6 @@ floods = {
 }
 
 
-def sum_of(now, names):
-    return sum(now.get(n, 0) for n in names.split("+"))
-
-
 # The traffic holds its breath: all that is heard now is an answer, and all time the flood's.
 os.kill(int(PID), signal.SIGSTOP)
 Listener().heard()
@@ -708,9 +703,9 @@ for name, (p, counter) in floods.items():
     ok(took < 4 * base + 100e-6, f"a flood with {name} costs little more than any datagram",
        f"{took * 1e6:.1f} us, {base * 1e6:.1f}")
     # a CPU's queue of packets has its own limit
-    rise = sum_of(counters(), counter) - sum_of(before, counter)
-    ok(0.9 * 2 * FLOOD <= rise <= 2 * FLOOD, f"a flood with {name} is counted as that",
-       f"{rise} of {2 * FLOOD}: {counter}")
+    rose = rise(before, [counter])[counter]
+    ok(0.9 * 2 * FLOOD <= rose <= 2 * FLOOD, f"a flood with {name} is counted as that",
+       f"{rose} of {2 * FLOOD}: {counter}")
 ok(before_mem - mem_available() < 16384, "no memory is kept of it", f"{before_mem} {mem_available()} KiB")
 
 # What one CPU receives for another that has no time waits in a backlog: see net_rx.c
@@ -725,25 +720,17 @@ def no_time_for(cpu):
     return hog
 
 
-def trains(p):
-    """Each a thousand bytes of UDP, sixty at once."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind((SRC, 0xc123))
-        s.setsockopt(17, 103, len(p))           # UDP_SEGMENT
-        for _ in range(TRAINS):
-            s.sendto(p * 60, (DST, PORT))
-
-
 cpus = sorted(os.sched_getaffinity(0))
 if len(cpus) > 1:
     os.sched_setaffinity(0, cpus[:1])
     before, before_mem = counters(), mem_available()
 
     def risen(name):
-        return counters().get(name, 0) - before.get(name, 0)
+        return rise(before, [name])[name]
 
     hog = no_time_for(cpus[1])
-    trains(packet(4, target, FAR, bytes(984), flip=1)[28:])
+    # each a thousand bytes of UDP, sixty at once
+    in_one_train([packet(4, target, FAR, bytes(984), flip=1)[28:]] * 60, TRAINS)
     kept = before_mem - mem_available() >> 10
     hog.kill()
     hog.wait()

@@ -1480,6 +1480,29 @@ static const struct {
 static uint8_t *waited;		/* a block for each, the place for the answer in its middle */
 static struct ibv_cq *waited_cq;
 
+/* One of B's, whose peer would be on A, and never acknowledges: without an end to the waiting. */
+static void to_rts_alone(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xabcd, .max_rd_atomic = 1, .max_dest_rd_atomic = 1,
+		.retry_cnt = 7, .rnr_retry = 7,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
+				      .hop_limit = 64 } },
+	};
+	int resp = qp->qp_type == IBV_QPT_RC ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
+
+	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS), "INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | resp), "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
+}
+
 /*
  * A program that answers each message at once: it spins, until for two seconds
  * none has come.
@@ -1519,14 +1542,6 @@ static void echo_start(void)
 	struct ibv_qp_init_attr init = {
 		.cap = { 64, 64, 1, 1, 0 }, .qp_type = IBV_QPT_RC,
 	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
-		.dest_qp_num = 0xabcd, .max_rd_atomic = 1, .max_dest_rd_atomic = 1,
-		.retry_cnt = 7, .rnr_retry = 7,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
-				      .hop_limit = 64 } },
-	};
 	pthread_t thread;
 	struct ibv_qp *qp;
 	int i;
@@ -1536,33 +1551,18 @@ static void echo_start(void)
 	init.send_cq = ibv_create_cq(B.ctx, 64, NULL, NULL, 0);
 	qp = init.recv_cq && init.send_cq ? ibv_create_qp(B.pd, &init) : NULL;
 	must(qp, "create_qp");
-	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			    IBV_QP_ACCESS_FLAGS), "INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			    IBV_QP_MIN_RNR_TIMER), "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
+	to_rts_alone(qp);
 	for (i = 0; i < 32; i++)
 		must(!ibv_post_recv(qp, &recv, &bad), "post_recv");
 	must(!pthread_create(&thread, NULL, echo, qp), "a thread");
 	printf("# service echo %u\n", qp->qp_num);
 }
 
-/* Requests to a queue pair that is not there, without an end to the waiting. */
+/* Requests that nobody answers but the attacker. */
 static void wait_for_answers(void)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.cap = { 1, 0, 1, 0, 0 }, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = B.pd,
-	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
-		.dest_qp_num = 0xabcd, .max_rd_atomic = 1, .retry_cnt = 7, .rnr_retry = 7,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = A.gid, .sgid_index = B.gid_index,
-				      .hop_limit = 64 } },
 	};
 	struct ibv_mr *mr;
 	int i;
@@ -1589,18 +1589,7 @@ static void wait_for_answers(void)
 		init.qp_type = waits[i / WAITING].type;
 		qp = ibv_create_qp_ex(B.ctx, &init);
 		must(qp, "create_qp");
-		attr.qp_state = IBV_QPS_INIT;
-		must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				    IBV_QP_ACCESS_FLAGS), "INIT");
-		attr.qp_state = IBV_QPS_RTR;
-		must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				    (init.qp_type == IBV_QPT_RC ?
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)), "RTR");
-		attr.qp_state = IBV_QPS_RTS;
-		must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-		     "RTS");
+		to_rts_alone(qp);
 		must(!ibv_post_send(qp, &wr, &bad), "post_send");
 		printf("# waiting %s %u\n", waits[i / WAITING].name, qp->qp_num);
 	}

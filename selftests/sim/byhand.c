@@ -1224,9 +1224,9 @@ static void uc_gaps(void)
 	COUNTED(NAK_TX, 0);
 }
 
-static bool three_dropped(void)
+static bool dropped(void)
 {
-	return stats.counter[ROVE_CNT_RX_BAD_STATE] == 3;
+	return stats.counter[ROVE_CNT_RX_BAD_STATE] == awaited;
 }
 
 /* READs that wait for their answer, one of them asked for again: each is answered once. */
@@ -1625,7 +1625,8 @@ static void last_words(void)
 		request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
 		request(ROVE_OP_WRITE_ONLY, EPSN + 1, true, 8, 8);
 		request(ROVE_OP_WRITE_ONLY, EPSN - 1, true, 8, 8);
-		sim_run_until(three_dropped, NS_PER_S);
+		awaited = 3;
+		sim_run_until(dropped, NS_PER_S);
 		q->t.access = -1;
 		sc.eagain = 0;
 		run();
@@ -1681,7 +1682,8 @@ static void middles(void)
 		request(op[i][1], EPSN + 1, false, 0, MTU);
 		request(op[i][1], EPSN + 2, false, 0, MTU);
 		request(op[i][1], EPSN + 3, false, 0, MTU);
-		sim_run_until(three_dropped, NS_PER_S);
+		awaited = 3;
+		sim_run_until(dropped, NS_PER_S);
 		sc.eagain = 0;
 		run();
 		COUNTED(RX_BAD_STATE, 3);
@@ -1967,11 +1969,6 @@ static void full(void)
 	CHECK(sends == 16 && !rove_tqp_waits(&q->t), "%u completions", sends);
 }
 
-static bool one_dropped(void)
-{
-	return stats.counter[ROVE_CNT_RX_BAD_STATE] == 1;
-}
-
 /* The NAK that ends it still to be sent, in the middle of a message. */
 static void last_middle(void)
 {
@@ -1983,7 +1980,8 @@ static void last_middle(void)
 	q->rq_broken = true;
 	request(ROVE_OP_WRITE_LAST_IMM, EPSN + 1, true, 0, MTU);
 	request(ROVE_OP_WRITE_MIDDLE, EPSN + 1, false, 0, MTU);
-	sim_run_until(one_dropped, NS_PER_S);
+	awaited = 1;
+	sim_run_until(dropped, NS_PER_S);
 	sc.eagain = 0;
 	run();
 	CHECK(untouched() && wired == 1 && q->event[ROVE_EVENT_QP_FATAL] == 1, "%u packets",

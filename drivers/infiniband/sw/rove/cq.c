@@ -328,30 +328,18 @@ int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Of a ring that may hold a million, so many with interrupts off. */
-#define MOVE_MAX	256
-
 /*
- * Move some of what nobody has taken yet to @to, from @at on.  The first slot is that of
- * @base, the oldest when this began; what is taken meanwhile is left behind.  When all is
+ * Move some of what nobody has taken yet to @to (rove_ring_move_some()).  When all is
  * there @to becomes the CQ's ring, and the old one @to.  1: there is more.
  */
 static int rove_cq_move_some(struct rove_cq *cq, struct rove_ring *to, u32 base, u32 *at)
 {
 	struct rove_ring *from = &cq->ring;
 	u32 used = rove_cq_used(cq), cons = from->prod - used;
-	int i;
 
 	if (used > from->depth || used > to->depth)
 		return -EINVAL;
-	if ((s32)(*at - cons) < 0)
-		*at = cons;
-	for (i = 0; i < MOVE_MAX && *at != from->prod; i++, ++*at) {
-		struct rove_cqe *slot = rove_ring_slot(to, *at - base);
-
-		*slot = *(struct rove_cqe *)rove_ring_slot(from, *at);
-	}
-	if (*at != from->prod)
+	if (rove_ring_move_some(from, to, base, cons, from->prod, at))
 		return 1;
 	to->prod = from->prod - base;
 	to->cons = cons - base;

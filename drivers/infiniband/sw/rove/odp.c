@@ -106,7 +106,6 @@ struct rove_odp_owner {
  * @recent: in the owner's list
  * @users: who brings pages of it; it cannot go.  The owner's lock
  * @charged: @CHUNK_COST pages to the owner
- * @closed: the region is gone; its last user frees it.  The owner's lock, and @lock
  * @lock: guards what follows
  * @pages: entries of @page that are not 0
  * @page: kernel address and PAGE_WRITABLE of each, or 0; changed with rove_odp.lock
@@ -119,7 +118,6 @@ struct chunk {
 	struct list_head recent;
 	u32 users;
 	bool charged;
-	bool closed;
 	struct mutex lock;	/* see above */
 	u32 pages;
 	unsigned long page[CHUNK_PAGES];
@@ -362,7 +360,7 @@ static bool invalidate(struct mmu_interval_notifier *mni,
 	}
 	write_unlock_bh(&c->odp->lock);
 	WRITE_ONCE(c->pages, c->pages - n);
-	if (!c->closed) {
+	if (!READ_ONCE(c->odp->closed)) {
 		atomic64_add(n, &c->odp->invalidations);
 		rove_count_add(c->odp->rdev, PAGES_GONE, n);
 	}
@@ -453,7 +451,7 @@ static void drop_chunk(struct chunk *c)
 	kmem_cache_free(chunk_cache, c);
 }
 
-/* Its region goes; the owner is locked. */
+/* Its region goes, and is closed; its last user frees it.  The owner is locked. */
 static void close_chunk(struct chunk *c)
 {
 	if (!c->users) {
@@ -461,8 +459,8 @@ static void close_chunk(struct chunk *c)
 		return;
 	}
 	xa_erase(&c->odp->chunks, c->start >> CHUNK_SHIFT);
+	/* Who still counts what goes is done with it after this. */
 	mutex_lock(&c->lock);
-	c->closed = true;
 	mutex_unlock(&c->lock);
 }
 
@@ -544,7 +542,7 @@ static void put_chunk(struct chunk *c)
 	struct rove_odp_owner *o = c->odp->owner;
 
 	mutex_lock(&o->lock);
-	if (!--c->users && (c->closed || !READ_ONCE(c->pages)))
+	if (!--c->users && (c->odp->closed || !READ_ONCE(c->pages)))
 		drop_chunk(c);
 	mutex_unlock(&o->lock);
 }

@@ -198,3 +198,20 @@ int rove_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }
+
+/* Of a ring that may hold a million, so many with a lock held. */
+#define MOVE_MAX	256
+
+bool rove_ring_move_some(const struct rove_ring *from, struct rove_ring *to, u32 base,
+			 u32 cons, u32 end, u32 *at)
+{
+	int i;
+
+	if ((s32)(*at - cons) < 0)
+		*at = cons;
+	for (i = 0; i < MOVE_MAX && *at != end; i++, ++*at)
+		/* One that is being written to is copied as it is, and judged later. */
+		data_race(memcpy(rove_ring_slot(to, *at - base),
+				 rove_ring_slot(from, *at), from->stride));
+	return (s32)(end - *at) > 0;
+}

@@ -128,6 +128,22 @@ static inline int rove_ring_avail(const struct rove_ring *r)
 }
 
 /**
+ * rove_ring_move_some() - copy slots to a ring that is to replace another
+ * @from: the ring in use; who guards it is locked
+ * @to: not in use yet, with slots as large and room for those from @cons to @end
+ * @base: consumer index of @from when this began, whose slot is @to's first
+ * @cons: the oldest slot that nobody has taken; what has been meanwhile is left behind
+ * @end: behind the newest
+ * @at: the next to be copied; @base at first
+ *
+ * Few enough for a lock to be held, whatever the ring's size.
+ *
+ * Return: is there more?
+ */
+bool rove_ring_move_some(const struct rove_ring *from, struct rove_ring *to, u32 base,
+			 u32 cons, u32 end, u32 *at);
+
+/**
  * rove_post_recvs() - add a kernel consumer's work requests to a receive ring
  * @r: the ring; it is not mapped
  * @lock: guards its producer's end

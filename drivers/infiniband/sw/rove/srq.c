@@ -158,30 +158,20 @@ int rove_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Receives have to wait, with softirqs off, while so many are moved. */
-#define MOVE_MAX	256
-
 /*
- * Move some of what nobody has taken yet to @to, from @at on.  The first slot is that of
- * @base, the oldest when this began; what is taken meanwhile is left behind.  When all
- * is there @to becomes the SRQ's ring, and the old one @to.  SRQ locked, posts too.
+ * Move some of what nobody has taken yet to @to (rove_ring_move_some()).  When all is
+ * there @to becomes the SRQ's ring, and the old one @to.  SRQ locked, posts too.
  * 1: there is more.
  */
 static int move_some(struct rove_srq *srq, struct rove_ring *to, u32 base, u32 *at)
 {
 	struct rove_ring *from = &srq->ring;
-	int i, n = rove_ring_avail(from);
+	int n = rove_ring_avail(from);
 	u32 end = from->cons + n;
 
 	if (n < 0 || n > to->depth || srq->limit > to->depth)
 		return -EINVAL;
-	if ((s32)(*at - from->cons) < 0)
-		*at = from->cons;
-	for (i = 0; i < MOVE_MAX && *at != end; i++, ++*at)
-		/* One that is being written to is copied as it is, and judged later. */
-		data_race(memcpy(rove_ring_slot(to, *at - base),
-				 rove_ring_slot(from, *at), from->stride));
-	if ((s32)(end - *at) > 0)
+	if (rove_ring_move_some(from, to, base, from->cons, end, at))
 		return 1;
 	to->cons = from->cons - base;
 	WRITE_ONCE(to->hdr->cons, to->cons);
