@@ -3,7 +3,7 @@
  * regions.c - very many memory regions, and very large ones: that each is found by its
  * key and ends where it ends, and what they cost
  *
- *	regions DEV-A GID-INDEX-A DEV-B GID-INDEX-B NUMBER GIGABYTES
+ *	regions DEV-A GID-INDEX-A DEV-B GID-INDEX-B NUMBER MEGABYTES
  *
  * The large one is one piece of memory mapped again and again, so that it costs
  * little.
@@ -16,7 +16,7 @@
 #define PIECE	(32 * MB)
 #define CHUNK	(256 * KB)
 
-static unsigned int number, gigabytes;
+static unsigned int number, megabytes;
 static char *near;
 static struct ibv_mr *src;
 
@@ -115,7 +115,7 @@ static void t_many(void)
 
 static void t_large(void)
 {
-	uint64_t len = gigabytes * 1024ull * MB, off;
+	uint64_t len = (uint64_t)megabytes * MB, off;
 	int fd = memfd_create("large", 0), i;
 	struct ibv_mr *mr;
 	double start;
@@ -131,8 +131,8 @@ static void t_large(void)
 	mr = ibv_reg_mr(b.pd, mem, len, ALL);
 	CHECK(mr);
 	start = now() - start;
-	printf("# %u GiB in pages of 4 KiB: registered in %.2f s, %.2f GiB/s\n", gigabytes, start,
-	       gigabytes / start);
+	printf("# %u MiB in pages of 4 KiB: registered in %.2f s, %.2f GiB/s\n", megabytes, start,
+	       megabytes / 1024.0 / start);
 	/* its ends, where 32 bits of it end, and places in between */
 	for (i = 0; i < 12; i++) {
 		off = i == 0 ? 0 : i == 1 ? len - CHUNK : i == 2 ? len / 2 - CHUNK / 2 - 77 :
@@ -173,10 +173,10 @@ int main(int argc, char **argv)
 	end_open(&a, argv[1], argv[2]);
 	end_open(&b, argv[3], argv[4]);
 	number = atoi(argv[5]);
-	gigabytes = atoi(argv[6]);
+	megabytes = atoi(argv[6]);
 	near = aligned_alloc(4096, CHUNK);
 	src = ibv_reg_mr(a.pd, near, CHUNK, ALL);
-	if (!src || !number || !gigabytes)
+	if (!src || !number || !megabytes)
 		die("set-up");
 
 	run("relaxed ordering is accepted", t_relaxed);
