@@ -181,11 +181,12 @@ static void one_by_one(const struct verb *v)
 /* --- the verbs ------------------------------------------------------------------ */
 
 static struct ibv_device *device;
+static uint32_t dev_index;	/* for netlink */
 static char *buf;
 static struct ibv_mr *mr, *b_mr, *moving, *odp;
 static struct ibv_cq *cq;
 static struct ibv_srq *srq;
-static struct ibv_qp *ud, *uc, *xrc_target;
+static struct ibv_qp *ud, *uc, *xrc_target, *counted;
 static struct ibv_ah *ah;
 static struct ibv_mw *window;
 static int shared_buffer;	/* a dma-buf of 64 KiB */
@@ -207,6 +208,12 @@ static int un_pd(void *p) { return ibv_dealloc_pd(p); }
 
 static void *do_mr(void) { return ibv_reg_mr(a.pd, buf, 3 * 4096, ALL); }
 static void *do_big_mr(void) { return ibv_reg_mr(a.pd, buf, 4 * MB, ALL); }
+/* The kernel brings in each page as it pins it. */
+static void *do_fresh_mr(void)
+{
+	madvise(buf + 3 * MB, MB, MADV_DONTNEED);
+	return ibv_reg_mr(a.pd, buf + 3 * MB, 40 * 4096, ALL);
+}
 static void *do_odp_mr(void)
 {
 	return ibv_reg_mr(a.pd, buf, MB, ALL | IBV_ACCESS_ON_DEMAND);
@@ -266,12 +273,27 @@ static void *do_cq_ex(void)
 	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
 }
 static int un_cq(void *p) { return ibv_destroy_cq(p); }
+static void *do_modify_cq(void)
+{
+	static int flip;
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { ++flip & 1 ? 4 : 8, 50 },
+	};
+
+	return result(ibv_modify_cq(cq, &attr));
+}
 static void *do_resize_cq(void)
 {
 	static int flip;
 
 	return result(ibv_resize_cq(cq, ++flip & 1 ? 500 : 1000));
 }
+
+/* By the same process: what another would be handed. */
+static void *do_import_mr(void) { return ibv_import_mr(a.pd, mr->handle); }
+static int un_import_mr(void *p) { ibv_unimport_mr(p); return 0; }
+static void *do_import_dm(void) { return ibv_import_dm(a.ctx, dm->handle); }
+static int un_import_dm(void *p) { ibv_unimport_dm(p); return 0; }
 
 static void *do_srq(void)
 {
@@ -513,6 +535,53 @@ static int ask(struct nlmsghdr *n)
 	return answer.h.nlmsg_type == NLMSG_ERROR ? -answer.e.error : 0;
 }
 
+static bool remake_counted(void)
+{
+	if (counted && ibv_destroy_qp(counted))
+		return false;
+	counted = do_uc();
+	return counted;
+}
+/* A counter for a QP alone: like `rdma statistic qp bind`. */
+static void *do_count(void)
+{
+	struct {
+		struct nlmsghdr n;
+		char room[256];
+	} m = { .n = {
+		.nlmsg_len = NLMSG_LENGTH(0),
+		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_STAT_SET),
+		.nlmsg_flags = NLM_F_REQUEST,	/* the answer is the acknowledgment */
+	} };
+	const uint32_t mode = RDMA_COUNTER_MODE_MANUAL, res = RDMA_NLDEV_ATTR_RES_QP;
+	const uint32_t port = 1;
+	int err;
+
+	put(&m.n, RDMA_NLDEV_ATTR_DEV_INDEX, &dev_index, sizeof(dev_index));
+	put(&m.n, RDMA_NLDEV_ATTR_PORT_INDEX, &port, sizeof(port));
+	put(&m.n, RDMA_NLDEV_ATTR_STAT_MODE, &mode, sizeof(mode));
+	put(&m.n, RDMA_NLDEV_ATTR_STAT_RES, &res, sizeof(res));
+	put(&m.n, RDMA_NLDEV_ATTR_RES_LQPN, &counted->qp_num, sizeof(counted->qp_num));
+	err = ask(&m.n);
+	/* it may have been bound, and the answer failed */
+	if (err && !remake_counted())
+		die("a QP to be counted");
+	return result(err);
+}
+
+static void find_index(void)
+{
+	char cmd[128];
+	FILE *f;
+
+	snprintf(cmd, sizeof(cmd), "rdma dev show %s", ibv_get_device_name(device));
+	f = popen(cmd, "r");
+	if (!f || fscanf(f, "%u", &dev_index) != 1 || pclose(f))
+		die("rdma dev show");
+}
+
+static int un_count(void *p) { return !remake_counted(); }
+
 static bool exists(void)
 {
 	return !access("/sys/class/infiniband/faulty", F_OK);
@@ -584,6 +653,7 @@ int main(int argc, char **argv)
 		{ "open_device", do_open, un_open, { ENOENT } },
 		{ "alloc_pd", do_pd, un_pd },
 		{ "reg_mr of 3 pages", do_mr, un_mr },
+		{ "reg_mr of memory that is not there yet", do_fresh_mr, un_mr },
 		{ "reg_mr of 4 MiB", do_big_mr, un_mr },
 		{ "reg_mr on demand", do_odp_mr, un_mr },
 		{ "reg_mr, implicit", do_implicit_mr, un_mr },
@@ -593,9 +663,12 @@ int main(int argc, char **argv)
 		{ "reg_dm_mr", do_dm_mr, un_mr },
 		{ "reg_dmabuf_mr", do_dmabuf_mr, un_mr },
 		{ "alloc_null_mr", do_null_mr, un_mr },
+		{ "import_mr", do_import_mr, un_import_mr },
+		{ "import_dm", do_import_dm, un_import_dm },
 		{ "create_comp_channel", do_channel, un_channel, { ENFILE } },
 		{ "create_cq", do_cq, un_cq },
 		{ "create_cq_ex", do_cq_ex, un_cq },
+		{ "modify_cq", do_modify_cq, NULL },
 		{ "resize_cq", do_resize_cq, NULL },
 		{ "create_srq", do_srq, un_srq },
 		{ "modify_srq, resized", do_resize_srq, NULL },
@@ -620,6 +693,8 @@ int main(int argc, char **argv)
 		{ "post_send UD", do_post_ud, NULL, .misses = 20 },
 		{ "bind_mw", do_bind, NULL, .misses = 20 },
 		{ "modify_qp, RESET to RTS", do_modify, un_modify },
+		/* whoever cannot be told which it is */
+		{ "rdma statistic qp bind", do_count, un_count, { EMSGSIZE, ENOBUFS } },
 		/* ENFILE: no memory for the inode of a socket */
 		{ "rdma link add", do_link, un_link, { ENOBUFS, ENFILE } },
 	};
@@ -652,6 +727,7 @@ int main(int argc, char **argv)
 	window = ibv_alloc_mw(a.pd, IBV_MW_TYPE_1);
 	ah = do_ah();
 	no_buffer = !make_buffer();
+	find_index();
 	if (!window || !ah)
 		die("window, address handle");
 	if (!mr || !b_mr || !cq || !srq || !xrcd || !dm)
@@ -673,7 +749,7 @@ int main(int argc, char **argv)
 		die("UD QP to RTS");
 	pair_open();
 	uc = do_uc();
-	if (!uc)
+	if (!uc || !remake_counted())
 		die("UC QP");
 	connect_qp(&a, uc, &b, 0xfffffe);	/* nobody's */
 	for (i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
@@ -692,6 +768,7 @@ int main(int argc, char **argv)
 	pair_close();
 	undo("UD QP", un_qp, ud);
 	undo("UC QP", un_qp, uc);
+	undo("counted QP", un_qp, counted);
 	undo("AH", un_ah, ah);
 	undo("MW", un_mw, window);
 	undo("XRC target", un_qp, xrc_target);

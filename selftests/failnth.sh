@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Every allocation and copy of every verb fails once, or some of those of a verb that has
-# thousands (failnth.c); then one in so many of all that the data path makes.  For a
-# kernel with fault injection (make debugcheck; hazards 8, 9, 14, 15, 26, 27, 30).
+# thousands (failnth.c); likewise those of a kernel consumer (kmod/rove_ktest.c); then one in
+# so many of all that the data path makes.  For a kernel with fault injection (make
+# debugcheck; hazards 8, 9, 14, 15, 26, 27, 30).
 #
 #	failnth.sh [SECONDS [no-link]]	for each verb; not for rdma link add, a call of which takes two
 # expects: leaks
@@ -25,7 +26,7 @@ random_faults() {	# PER-CENT: of the atomic allocations
 	echo 1 > $debug/failslab/interval; echo -1 > $debug/failslab/times
 	echo "$1" > $debug/failslab/probability
 }
-extra_cleanup() { echo 0 > $debug/failslab/probability; }
+extra_cleanup() { echo 0 > $debug/failslab/probability; rmmod rove_ktest 2>/dev/null; }
 # TCP, by which the two find each other, is to have its memory.
 connected() { nB ss -Htn state established "dport = :18500" | grep -q .; }
 
@@ -37,6 +38,13 @@ at_first=$(mapped)
 c_points "failnth" timeout 1400 "$bin/failnth" "${1:-400}" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" $netdev
 nothing_left() { no_objects qp cq mr pd srq ctx && (($(mapped) <= at_first)); }
 t "nothing is left of what failed" wait_for 30 nothing_left
+if [[ -f $ktest ]]; then
+	t "a kernel consumer" insmod "$ktest" dev_a="$LA" dev_b="$LB" faults=1
+	ktest_points
+	t "it can go" rmmod rove_ktest
+else
+	skip "a kernel consumer" "no rove_ktest.ko: make modules ROVE_TEST_MODULES=1"
+fi
 (wait_for 60 connected && random_faults 3 && : > "$tmp/faulty") &
 rc_data "3 % of all atomic allocations fail" A "-g %g4 -m 1024 -t data"
 t "they did so from early on" test -e "$tmp/faulty"

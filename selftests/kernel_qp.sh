@@ -6,39 +6,23 @@
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
-ko=$here/../build/$(uname -r)/selftests/kmod/rove_ktest.ko
-[[ -f $ko ]] || skip_all "no rove_ktest.ko: make modules ROVE_TEST_MODULES=1"
+[[ -f $ktest ]] || skip_all "no rove_ktest.ko: make modules ROVE_TEST_MODULES=1"
 extra_cleanup() { rmmod rove_ktest 2>/dev/null; }
-
-# The module's lines since the last call, as test points of ours.
-said=0
-relay() {
-	local line rest="$tmp/said"
-	dmesg | sed -n 's/^.*rove_ktest: //p' > "$rest"
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) ok "${line#ok * - }" ;;
-		"not ok "*) not_ok "${line#not ok * - }" ;;
-		"#"*) echo "$line" ;;
-		esac
-	done < <(tail -n +$((said + 1)) "$rest")
-	said=$(wc -l < "$rest")
-}
 no_res() { ! rdma res show "$1" dev "$2" | grep -q rove_ktest; }
 
 topo_pair 1500 && links || bail "two links"
 
-t "the module loads" timeout 500 insmod "$ko" dev_a="$LA" dev_b="$LB" resident=1
-relay
+t "the module loads" timeout 500 insmod "$ktest" dev_a="$LA" dev_b="$LB" resident=1
+ktest_points
 t "its QPs are in rdma res" eval 'rdma res show qp | grep -q rove_ktest'
 # One that has no memory of a program's, and none at all yet (hazard 60).
 looked_at() { rdma res show mr -dd | grep "dev $LB.*rove_ktest" && rdma statistic show mr; }
 t "its fast-registration MR in rdma res and rdma statistic" looked_at
 t "link delete under a kernel consumer" timeout 60 rdma link delete "$LA"
-relay
+ktest_points
 t "ip link del under a kernel consumer" timeout 60 ip -n "$NSB" link del vb
 wait_for 30 eval '[[ ! -e /sys/class/infiniband/$LB ]]'
-relay
+ktest_points
 t "the module unloads" timeout 60 rmmod rove_ktest
 t "rove unloads" timeout 60 rmmod rove
 LA= LB=

@@ -485,3 +485,20 @@ c_points() {
 	"${@:2}" > "$tmp/points"
 	take_points "$1" "$tmp/points"
 }
+
+# The kernel consumer, and what it has said since the last call, as points of this test.
+# (The log is empty when a test starts.)
+ktest=$here/../build/$(uname -r)/selftests/kmod/rove_ktest.ko
+ktest_said=0
+ktest_points() {
+	local line all="$tmp/ktest"
+	dmesg | sed -n 's/^.*rove_ktest: //p' > "$all"
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "${line#ok * - }" ;;
+		"not ok "*) not_ok "${line#not ok * - }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done < <(tail -n +$((ktest_said + 1)) "$all")
+	ktest_said=$(wc -l < "$all")
+}

@@ -2,13 +2,16 @@
 /*
  * rove_ktest.c - a kernel consumer that tests verbs between two links
  *
- *	insmod rove_ktest.ko dev_a=rovea dev_b=roveb [resident=1]
+ *	insmod rove_ktest.ko dev_a=rovea dev_b=roveb [resident=1 | faults=1]
  *
  * Runs when loaded and says in TAP, in the kernel log, what it found.  Knows
  * nothing of rove: any device whose ports have RoCE v2 GIDs will do.
  *
  * With resident=1 it then stays connected, with work that cannot complete, until
  * the devices go away: whoever removes a link under it must not have to wait.
+ *
+ * With faults=1 each allocation that making and connecting its objects takes fails
+ * once, and nothing else is tested (CONFIG_FAULT_INJECTION; failnth.sh sets it up).
  *
  * One thread does everything but completions (struct op, struct end.log_lock)
  * and the posts that are to come from interrupts.
@@ -36,6 +39,9 @@ MODULE_PARM_DESC(dev_b, "RDMA device of the other end");
 static bool resident;
 module_param(resident, bool, 0444);
 MODULE_PARM_DESC(resident, "Stay connected when the tests are done");
+static bool faults;
+module_param(faults, bool, 0444);
+MODULE_PARM_DESC(faults, "Only let allocations fail, one after another");
 static int wait_secs = 60;
 module_param(wait_secs, int, 0444);
 MODULE_PARM_DESC(wait_secs, "How long to wait for a completion");
@@ -396,7 +402,7 @@ static void pair_close(void)
 	mutex_unlock(&pair_lock);
 }
 
-static bool pair_open(struct ib_device *da, struct ib_device *db, bool ipv6)
+static int pair_try(struct ib_device *da, struct ib_device *db, bool ipv6)
 {
 	int err;
 
@@ -417,12 +423,20 @@ static bool pair_open(struct ib_device *da, struct ib_device *db, bool ipv6)
 	if (err)
 		goto err;
 	mutex_unlock(&pair_lock);
-	return true;
+	return 0;
 err:
 	mutex_unlock(&pair_lock);
-	pr_info("# set-up failed: %d\n", err);
 	pair_close();
-	return false;
+	return err;
+}
+
+static bool pair_open(struct ib_device *da, struct ib_device *db, bool ipv6)
+{
+	int err = pair_try(da, db, ipv6);
+
+	if (err)
+		pr_info("# set-up failed: %d\n", err);
+	return !err;
 }
 
 /* --- work requests ------------------------------------------------------------ */
@@ -1740,6 +1754,81 @@ static void run(struct ib_device *da, struct ib_device *db, bool ipv6)
 	fastregs(da, db, ipv6);
 }
 
+/* --- allocations that fail -------------------------------------------------------- */
+
+#ifdef CONFIG_FAULT_INJECTION
+static void fail_nth(int n)
+{
+	WRITE_ONCE(current->fail_nth, n);
+}
+
+/* Has it failed? */
+static bool struck(void)
+{
+	return !READ_ONCE(current->fail_nth);
+}
+#else
+static void fail_nth(int n) { }
+static bool struck(void) { return false; }
+#endif
+
+/* All that a consumer makes before it posts. */
+static int make_all(struct ib_device *da, struct ib_device *db)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
+	struct ib_ah *ah;
+	int err;
+
+	err = pair_try(da, db, false);
+	if (err)
+		return err;
+	b->idle = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, FR_PAGES);
+	if (IS_ERR(b->idle))
+		return PTR_ERR(b->idle);
+	rdma_ah_set_grh(&attr, NULL, 0, b->gid_index, 64, 0);
+	rdma_ah_set_dgid_raw(&attr, a->gid.raw);
+	rdma_ah_set_port_num(&attr, 1);
+	ah = rdma_create_ah(b->pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
+	if (IS_ERR(ah))
+		return PTR_ERR(ah);
+	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
+	return 0;
+}
+
+/*
+ * Each fails once: the call that met it says so, or gets along without.  What is left
+ * over shows when the module goes, and in the kernel's list of leaks.
+ */
+static bool allocations_fail(struct ib_device *da, struct ib_device *db)
+{
+	int n, err, ended = 0;
+	bool met = true;
+
+	for (n = 1; met; n++) {
+		fail_nth(n);
+		err = make_all(da, db);
+		met = struck();
+		fail_nth(0);
+		pair_close();
+		if (err && (!met || err != -ENOMEM)) {
+			pr_info("# allocation %d%s: %d\n", n, met ? "" : ", which is not there", err);
+			return false;
+		}
+		ended += !!err;
+		cond_resched();
+	}
+	pr_info("# %d allocations failed, %d calls ended by it\n", n - 2, ended);
+	return ended > 20;
+}
+
+static void with_faults(struct ib_device *da, struct ib_device *db)
+{
+	point(allocations_fail(da, db), "each allocation fails once");
+	use_srq = true;
+	point(allocations_fail(da, db), "each allocation fails once, with SRQs");
+	use_srq = false;
+}
+
 /* --- as a client of the RDMA core ------------------------------------------------ */
 
 static struct ib_device *dev_found[2];
@@ -1815,7 +1904,10 @@ static int __init ktest_init(void)
 	looking = false;
 	da = dev_found[0];
 	db = dev_found[1];
-	if (da && db) {
+	if (da && db && faults) {
+		poll_ctx = IB_POLL_WORKQUEUE;
+		with_faults(da, db);
+	} else if (da && db) {
 		for (i = 0; i < ARRAY_SIZE(contexts); i++) {
 			poll_ctx = contexts[i];
 			run(da, db, poll_ctx == IB_POLL_SOFTIRQ);
