@@ -9,11 +9,16 @@
  * still none of it can be reached from here.  Keys and numbers are not to be guessed,
  * dead ones stay dead, and the memory that the kernel shares holds nothing that it
  * was not meant to hold: no address of the kernel's, nothing of who had the memory
- * before (a kernel that poisons memory makes that visible; see isolation.sh).
+ * before (a kernel that poisons memory makes that visible; see isolation.sh).  Nor do
+ * the answers to commands, which pass an ioctl() of our own.
  */
 #include <fcntl.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
@@ -382,6 +387,125 @@ static const char *suspicious(uint64_t w)
 	return NULL;
 }
 
+/*
+ * libibverbs's ioctl() is this one, too.  What differs in the memory that a command's
+ * attributes point to is the kernel's answer.
+ */
+#define ATTRS	32		/* of a command; the verbs here have fewer */
+#define BYTES	1024
+
+static struct {
+	unsigned int commands, words, found;
+} answers;
+
+/* Attributes of up to eight bytes may be no pointers: nothing is read then. */
+static size_t peek(const struct ib_uverbs_attr *at, void *buf)
+{
+	struct iovec near = { buf, BYTES };
+	struct iovec far = { (void *)(uintptr_t)at->data, at->len < BYTES ? at->len : BYTES };
+	ssize_t n = far.iov_len ? process_vm_readv(getpid(), &near, 1, &far, 1, 0) : 0;
+
+	return n > 0 ? n : 0;
+}
+
+static void look_at(const struct ib_uverbs_ioctl_hdr *h, const struct ib_uverbs_attr *at,
+		    const uint32_t *before, const uint32_t *after, size_t len)
+{
+	const char *what;
+	uint64_t w;
+	size_t i;
+
+	for (i = 0; i < len / 4; i++) {
+		if (before[i] == after[i])
+			continue;
+		answers.words++;
+		/* addresses are aligned, poison may be in half a word */
+		w = i & 1 ? (uint64_t)after[i] << 32 | after[i - 1] : after[i];
+		what = suspicious(w);
+		if (what && answers.found++ < 5)
+			printf("# object %#x, method %u, attribute %#x: %s %#llx before byte %zu\n",
+			       h->object_id, h->method_id, at->attr_id, what,
+			       (unsigned long long)w, i * 4 + 4);
+	}
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	static uint32_t before[ATTRS][BYTES / 4], after[BYTES / 4];
+	struct ib_uverbs_ioctl_hdr *h;
+	unsigned int i, n = 0;
+	size_t len[ATTRS];
+	va_list ap;
+	int ret;
+
+	va_start(ap, request);
+	h = va_arg(ap, void *);
+	va_end(ap);
+	if (request == RDMA_VERBS_IOCTL)
+		n = h->num_attrs < ATTRS ? h->num_attrs : ATTRS;
+	for (i = 0; i < n; i++)
+		len[i] = peek(&h->attrs[i], before[i]);
+	ret = syscall(SYS_ioctl, fd, request, h);
+	answers.commands += n > 0;
+	for (i = 0; i < n; i++)
+		if (len[i] && peek(&h->attrs[i], after) == len[i])
+			look_at(h, &h->attrs[i], before[i], after, len[i]);
+	return ret;
+}
+
+/* All that there is to ask and to make, beyond what was until now. */
+static void asked(void)
+{
+	struct ibv_srq_init_attr sinit = { .attr = { .max_wr = 10, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = {
+		.cap = { 10, 10, 1, 1, 0 }, .qp_type = IBV_QPT_UD,
+	}, init2;
+	struct ibv_xrcd_init_attr xinit = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+	struct ibv_alloc_dm_attr dattr = { .length = 4096 };
+	struct ibv_device_attr_ex dev;
+	struct ibv_port_attr port;
+	struct ibv_gid_entry gids[16];
+	struct ibv_srq_attr sattr;
+	struct ibv_qp_attr attr;
+	struct ibv_context *ctx = ibv_open_device(a.ctx->device);
+	struct ibv_pd *pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+	struct ibv_cq *cq = ctx ? ibv_create_cq(ctx, 10, NULL, NULL, 0) : NULL;
+	struct ibv_srq *srq = pd ? ibv_create_srq(pd, &sinit) : NULL;
+	struct ibv_xrcd *xrcd = ctx ? ibv_open_xrcd(ctx, &xinit) : NULL;
+	struct ibv_mw *mw = pd ? ibv_alloc_mw(pd, IBV_MW_TYPE_2) : NULL;
+	struct ibv_dm *dm = ctx ? ibv_alloc_dm(ctx, &dattr) : NULL;
+	struct ibv_mr *mr, *mr2;
+	struct ibv_qp *qp;
+	struct ibv_ah *ah;
+	__be16 pkey;
+
+	CHECK(ctx && pd && cq && srq && xrcd && mw && dm);
+	init.send_cq = init.recv_cq = cq;
+	qp = ibv_create_qp(pd, &init);
+	ah = ah_to(&a, &b, a.pd);
+	mr = ibv_reg_mr(pd, mine, 4096, ALL);
+	mr2 = ibv_reg_dm_mr(pd, dm, 0, 4096, ALL | IBV_ACCESS_ZERO_BASED);
+	CHECK(qp && ah && mr && mr2);
+	CHECK(!ibv_query_device_ex(ctx, NULL, &dev) && !ibv_query_port(ctx, 1, &port));
+	CHECK(ibv_query_gid_table(ctx, gids, 16, 0) > 0 && !ibv_query_pkey(ctx, 1, 0, &pkey));
+	CHECK(!ibv_query_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_CAP, &init2));
+	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init2) && !ibv_query_srq(srq, &sattr));
+	CHECK(!ibv_resize_cq(cq, 500));
+	sattr.max_wr = 500;
+	CHECK(!ibv_modify_srq(srq, &sattr, IBV_SRQ_MAX_WR));
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, pd, mine + 4096, 4096, 0));
+	CHECK(!ibv_dereg_mr(mr2) && !ibv_dereg_mr(mr) && !ibv_destroy_ah(ah) &&
+	      !ibv_destroy_qp(qp) && !ibv_free_dm(dm) && !ibv_dealloc_mw(mw) &&
+	      !ibv_close_xrcd(xrcd) && !ibv_destroy_srq(srq) && !ibv_destroy_cq(cq) &&
+	      !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
+	printf("# %u commands, %u words of answers\n", answers.commands, answers.words);
+	CHECK(answers.commands > 20000 && answers.words > 20000);
+	CHECK(!answers.found);
+}
+
 static int search(const char *when)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -500,6 +624,8 @@ int main(int argc, char **argv)
 	run("read-only memory stays so", read_only);
 	run("fresh shared memory holds nothing", fresh);
 	run("used shared memory holds nothing of the kernel's", used);
+
+	run("answers to commands hold nothing of the kernel's", asked);
 
 	other->stop = 1;
 	waitpid(pid, NULL, 0);
