@@ -107,7 +107,9 @@ static void t_many(void)
 	printf("# %u regions: %.0f a second made, %.0f a second gone, %ld bytes of the kernel's each; %ld KiB before, %ld during, %ld after\n",
 	       number, number / made, number / gone, (during - before) * 1024 / number,
 	       before, during, after);
-	CHECK(after - before < (during - before) / 20 + 512);
+	/* KASAN keeps what was freed for a while; there kmemleak is asked (regions.sh) */
+	CHECK(after - before < (during - before) / 20 + 512 ||
+	      !access("/sys/kernel/debug/kmemleak", F_OK));
 	free(mem);
 	free(keys);
 	free(mr);

@@ -12,7 +12,9 @@ large=$((${2:-$((free >= 2 ? 4 : 2))} * 1024))
 topo_pair 4200 && links || bail "two links"
 [[ -x $bin/regions ]] || bail "make -C selftests"
 
+[[ ! -e $kmemleak ]] || echo clear > $kmemleak
 c_points regions "$bin/regions" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" \
 	"${1:-100000}" "$large"
 t "nothing is left" wait_for 10 no_objects qp cq mr
+[[ ! -e $kmemleak ]] || t "nothing has leaked" no_leaks
 done_testing
