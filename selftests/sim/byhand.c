@@ -25,6 +25,7 @@ static struct {
 	bool ask;
 	u8 syndrome;
 	u32 msn;
+	u32 len;	/* that a READ request of RC's asks for */
 } wire[4096];
 static u32 wired;
 static struct rove_cqe sent[256], got[256];
@@ -69,6 +70,7 @@ static bool on_packet(struct sim_qp *qp, const u8 *bth)
 	wire[wired].ask = bth[8] & 0x80;
 	wire[wired].syndrome = aeth ? bth[12] : 0;
 	wire[wired].msn = aeth ? get(bth + 13, 3) : 0;
+	wire[wired].len = bth[0] == ROVE_OP_READ_REQUEST ? get(bth + 24, 4) : 0;
 	wired++;
 	return true;
 }
@@ -1955,6 +1957,98 @@ static void reads_again(void)
 	CHECK(wired == 16 && sends == 8 && !sent[7].status, "%u packets, %u done", wired, sends);
 }
 
+/* The packets of a READ's response from @from on, @n of them. */
+static void read_response(u32 from, u32 n)
+{
+	while (n--)
+		answer(ROVE_OP_READ_RESP_MIDDLE, PSN + from++, 0, 0, MTU);
+}
+
+static bool asked(u32 i, u32 idx, u32 npkts)
+{
+	return wired == i + 1 && wire[i].psn == PSN + idx && wire[i].len == npkts * MTU;
+}
+
+/*
+ * What the response to a long READ was too much for is not asked for at once again; nor
+ * beyond what the peer may have taken for one request, whichever it has had.
+ */
+static void read_in_pieces(void)
+{
+	start(ROVE_SVC_RC);
+	window(256);
+	post(ROVE_WR_RDMA_READ, 250 * MTU, SIGNALED);
+	post(ROVE_WR_RDMA_READ, 140 * MTU, SIGNALED);
+	q->t.max_rd_atomic = 1;
+	go();
+	CHECK(asked(0, 0, 250), "asks for %u", wire[0].len);
+	read_response(1, 1);
+	CHECK(asked(1, 0, 64) && q->t.req.cwnd == 4, "asks again for %u at %u", wire[1].len,
+	      wire[1].psn);
+	read_response(0, 3);
+	/* one of those is lost, too */
+	read_response(4, 1);
+	CHECK(asked(2, 3, 61), "asks again for %u at %u", wire[2].len, wire[2].psn);
+	q->t.req.cwnd = 129;
+	read_response(3, 61);
+	/* twice that, but to where such a one ends */
+	CHECK(asked(3, 64, 64), "asks again for %u at %u", wire[3].len, wire[3].psn);
+	/* of what was sent at first some comes after all */
+	read_response(64, 70);
+	CHECK(asked(4, 128, 122), "asks again for %u at %u", wire[4].len, wire[4].psn);
+	read_response(137, 1);
+	CHECK(asked(5, 134, 58) && q->t.req.ssn == 1, "asks again for %u at %u, SSN %u",
+	      wire[5].len, wire[5].psn, q->t.req.ssn);
+	read_response(134, 58);
+	CHECK(asked(6, 192, 58), "asks again for %u at %u", wire[6].len, wire[6].psn);
+	read_response(192, 57);
+	/* what was never asked for is, as far as the window goes or a bit more: a message each */
+	q->t.req.ssthresh = 0;
+	q->t.req.cwnd = 5;
+	answer(ROVE_OP_READ_RESP_LAST, PSN + 249, 0, 0, MTU);
+	CHECK(sends == 1 && asked(7, 250, 64) && q->t.req.ssn == 2, "asks for %u, SSN %u",
+	      wire[7].len, q->t.req.ssn);
+	read_response(250, 1);
+	read_response(252, 1);
+	CHECK(asked(8, 251, 63), "asks again for %u at %u", wire[8].len, wire[8].psn);
+	q->t.req.cwnd = 70;
+	read_response(251, 63);
+	CHECK(asked(9, 314, 70) && q->t.req.ssn == 3, "asks for %u, SSN %u", wire[9].len,
+	      q->t.req.ssn);
+	read_response(314, 70);
+	CHECK(asked(10, 384, 6) && q->t.req.ssn == 4, "asks for %u, SSN %u", wire[10].len,
+	      q->t.req.ssn);
+	read_response(384, 5);
+	answer(ROVE_OP_READ_RESP_LAST, PSN + 389, 0, 0, MTU);
+	CHECK(sends == 2 && !sent[0].status && !sent[1].status, "%u done", sends);
+	COUNTED(IMPLIED_NAK, 4);
+}
+
+/* Pieces double in size as far as the window goes, and anew in each READ. */
+static void reads_in_pieces(void)
+{
+	start(ROVE_SVC_RC);
+	window(512);
+	post(ROVE_WR_RDMA_READ, 250 * MTU, SIGNALED);
+	post(ROVE_WR_RDMA_READ, 140 * MTU, SIGNALED);
+	q->t.max_rd_atomic = 2;
+	go();
+	CHECK(asked(1, 250, 140), "%u packets", wired);
+	read_response(1, 1);
+	CHECK(asked(2, 0, 64), "asks again for %u at %u", wire[2].len, wire[2].psn);
+	q->t.req.ssthresh = 0;
+	q->t.req.cwnd = 126;
+	read_response(0, 64);
+	CHECK(asked(3, 64, 64), "asks again for %u at %u", wire[3].len, wire[3].psn);
+	read_response(64, 64);
+	CHECK(asked(4, 128, 64), "asks again for %u at %u", wire[4].len, wire[4].psn);
+	q->t.req.cwnd = 140;
+	read_response(128, 64);
+	CHECK(wired == 7 && wire[5].psn == PSN + 192 && wire[5].len == 58 * MTU &&
+	      wire[6].psn == PSN + 250 && wire[6].len == 64 * MTU, "asks again for %u, %u",
+	      wire[5].len, wire[6].len);
+}
+
 /* A ring that is full has to wait, though all of it has been sent. */
 static void full(void)
 {
@@ -2022,7 +2116,8 @@ int byhand_run(void)
 		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
-		access_taken, many_locals, put_off, once_again, reads_again, full, last_middle, nothing_old,
+		access_taken, many_locals, put_off, once_again, reads_again,
+		read_in_pieces, reads_in_pieces, full, last_middle, nothing_old,
 		gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,

@@ -25,6 +25,9 @@
  */
 #define ROVE_READ_CHUNK		16384U
 
+/* Packets of the smallest piece in which a READ is asked for again: a power of two. */
+#define ROVE_READ_PIECE		64U
+
 /*
  * Packets that an acknowledgment is worth while more follow: those of so many messages, but
  * not fewer than so many packets.

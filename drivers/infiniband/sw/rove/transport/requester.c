@@ -317,6 +317,7 @@ static void go_back(struct rove_tqp *t, u64 now)
 	req->psn_ackreq = req->psn_una;
 	req->cur = req->done;
 	req->went_back = true;
+	req->read_piece = 0;
 	req->progress_at = 0;
 	restart_rto(t, now);
 }
@@ -566,12 +567,29 @@ static int emit_payload(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	return ret;
 }
 
+/*
+ * A READ is asked for again in pieces, lest the response be too much at once, again.  The
+ * peer repeats no more than what one request has asked for, and which of several it has
+ * taken is not known.  So pieces end at multiples of their size, a power of two, that is the
+ * smallest at first and doubles from one piece to the next at most: none goes on beyond
+ * where one ends that was asked for earlier.
+ */
+static u32 piece_size(const struct rove_requester *req, u32 idx)
+{
+	if (!idx || !req->read_piece)
+		return ROVE_READ_PIECE;
+	return 2 * req->read_piece <= req->cwnd ? 2 * req->read_piece : req->read_piece;
+}
+
 static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 {
 	struct rove_requester *req = &t->req;
 	u32 idx = psn_diff(req->psn_next, w->first_psn);
-	/* Asked for again, a piece ends where it ended the first time. */
-	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK - idx % ROVE_READ_CHUNK);
+	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK);
+	/* packets, this one and those behind it, that were asked for before */
+	s32 again = psn_diff(req->psn_top, req->psn_next);
+	s32 room = req->cwnd - psn_diff(req->psn_next, req->psn_una);
+	u32 piece = 0;
 	struct rove_burst b = {
 		.kind = ROVE_BURST_READ_REQUEST,
 		.service = t->service,
@@ -591,15 +609,27 @@ static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 		return -EBUSY;
 	/*
 	 * Its response is what fills the queues on the way: once these have lost some no more
-	 * is asked for than may go, but for the end of the last one.
+	 * is asked for than may go, but for the end of the last piece.
 	 */
-	if (req->cwnd < req->window && psn_diff(req->psn_next, req->psn_una) >= (s32)req->cwnd)
-		return -EBUSY;
+	if (req->cwnd < req->window) {
+		if (room <= 0)
+			return -EBUSY;
+		n = min_t(u32, n, max_t(u32, room, ROVE_READ_PIECE));
+	}
+	if (again > 0) {
+		piece = piece_size(req, idx);
+		n = min3(w->npkts - idx, (u32)again, piece - idx % piece);
+	}
 	b.dma_len = idx + n == w->npkts ? w->length - idx * t->mtu : n * t->mtu;
 	ret = rove_env_emit(t, &b);
-	if (!ret)
-		advance(t, psn_add(b.psn, n), true, now);
-	return ret;
+	if (ret)
+		return ret;
+	req->read_piece = piece;
+	/* The peer takes each piece for a message. */
+	if (idx && again <= 0)
+		req->ssn = psn_add(req->ssn, 1);
+	advance(t, psn_add(b.psn, n), true, now);
+	return 0;
 }
 
 static int emit_atomic(struct rove_tqp *t, const struct rove_swqe *w, u64 now)

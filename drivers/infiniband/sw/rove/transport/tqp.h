@@ -108,6 +108,7 @@ struct rove_swqe {
  * @rtt_min: the fastest
  * @progress_at: when something was acknowledged last; 0: what was sent is sent again
  * @rd_outstanding: READs and atomics sent and not answered
+ * @read_piece: size of the pieces in which a READ is asked for again, 0: none was yet
  * @retries: left of retry_cnt; refilled by progress
  * @rnr_retries: left of rnr_retry; likewise
  * @rnr_wait: waiting after an RNR NAK until @rnr_deadline
@@ -152,6 +153,7 @@ struct rove_requester {
 	u64 probe_wait;
 	u64 progress_at;
 	u32 rd_outstanding;
+	u32 read_piece;
 	u8 retries;
 	u8 rnr_retries;
 	bool rnr_wait;
