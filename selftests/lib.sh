@@ -383,13 +383,13 @@ both() {
 	fi
 }
 
-# lucky EXCUSE ARGUMENTS...: both, and up to five times where the command EXCUSE says that
-# the failure is no fault of ours
+# lucky EXCUSE ARGUMENTS...: both, and up to five times, or more on a slow kernel, where the
+# command EXCUSE says that the failure is no fault of ours
 lucky() {
 	local excuse=$1 try; shift
-	for try in 1 2 3 4 5; do
+	for ((try = 1; ; try++)); do
 		both "$@" && return
-		((try < 5)) && $excuse || return
+		((try < 5 * slow)) && $excuse || return
 	done
 }
 # perftest measures the CPU's clock first, and gives up when a busy machine makes it
