@@ -31,7 +31,7 @@ target_down() {
 } 2>/dev/null
 
 initiator_up() {
-	mkdir -p /etc/iscsi && echo "InitiatorName=iqn.2026-11.test.rove:host" > /etc/iscsi/initiatorname.iscsi
+	mkdir -p /etc/iscsi /run/lock && echo "InitiatorName=iqn.2026-11.test.rove:host" > /etc/iscsi/initiatorname.iscsi
 	# ended, it ends its process group
 	setsid iscsid -f > "$tmp/iscsid" 2>&1 & echo $! > "$tmp/iscsid.pid"
 	wait_for 20 iscsiadm -m node -o new -T $iqn -p $B4:3260 -I iser
