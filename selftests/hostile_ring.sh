@@ -9,19 +9,14 @@ seed=${1:-$RANDOM$RANDOM} seconds=${2:-15}
 [[ -x $bin/hostile_ring ]] || skip_all "no hostile_ring: make selftests"
 topo_pair 4200 && links || bail "two links"
 
-setup_nobody() {
-	chmod 666 /dev/infiniband/uverbs* && chmod 755 "$tmp" && chmod 711 /run/root 2>/dev/null
-	cp "$bin/hostile_ring" /tmp/hostile_ring.$$ && chmod 755 /tmp/hostile_ring.$$
-}
-extra_cleanup() { rm -f "/tmp/hostile_ring.$$"; }
 hostile() {
-	timeout -k 5 "$1" setpriv --reuid=65534 --regid=65534 --clear-groups /tmp/hostile_ring.$$ \
+	as_nobody timeout -k 5 $(($1 * slow)) "/tmp/hostile_ring.$$" \
 		"$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "${@:2}"
 }
 counter() { rdma statistic show link "$1" 2>/dev/null | grep -o "$2 [0-9]*" | cut -d' ' -f2; }
 no_res() { ! rdma res show qp | grep -q hostile && ! rdma res show mr | grep -q hostile && ! rdma res show cq | grep -q hostile; }
 
-t "devices for everybody" setup_nobody
+t "a program of nobody's" for_nobody hostile_ring
 for mode in cases idle mmap scribble; do
 	hostile 250 $mode "$seed" "$seconds" > "$tmp/hostile" 2>&1
 	take_points $mode "$tmp/hostile"

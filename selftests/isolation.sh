@@ -11,7 +11,6 @@
 topo_pair 4200 && links || bail "two links"
 command -v tcpdump > /dev/null || bail "tcpdump"
 
-extra_cleanup() { rm -f "/tmp/isolation.$$"; }
 
 # What went over the wire: headers, and payload that the program has made of 0x11,
 # zeroes and 0x77; what pads it is zero.  Poison of slab and pages, and words that look like addresses of
@@ -63,7 +62,7 @@ nA ethtool -K va gso off tx-udp-segmentation off > /dev/null && nB ethtool -K vb
 	bail "ethtool"
 spawn "$NSA" tcpdump -q --immediate-mode -U -B 65536 -s 9000 -w "$tmp/pcap" -i va udp port 4791 2> "$tmp/tcpdump" & pid=$!
 wait_for 20 grep -q listening "$tmp/tcpdump"
-c_points "isolation" as_nobody timeout -k 5 200 \
+c_points "isolation" as_nobody timeout -k 5 $((200 * slow)) \
 	"/tmp/isolation.$$" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"
 kill $pid; wait $pid
 say "$(grep -E "captured|filter|dropped" "$tmp/tcpdump" | tr "\n" " ")"

@@ -436,14 +436,15 @@ no_leaks() {
 for_nobody() {
 	local lib=$here/../userspace-provider/librove-rdmav34.so
 	[[ $provider_was ]] || provider_was=$(< /etc/libibverbs.d/rove.driver)
+	nobodys+=("/tmp/$1.$$")
 	install -m 755 "$bin/$1" "/tmp/$1.$$" && install -m 755 "$lib" "/tmp/librove$$-rdmav34.so" &&
 	echo "driver /tmp/librove$$" > /etc/libibverbs.d/rove.driver && chmod 666 /dev/infiniband/uverbs*
 }
-provider_was=
+provider_was= nobodys=()
 not_for_nobody() {
 	[[ $provider_was ]] || return
 	echo "$provider_was" > /etc/libibverbs.d/rove.driver
-	rm -f "/tmp/librove$$-rdmav34.so"
+	rm -f "/tmp/librove$$-rdmav34.so" "${nobodys[@]}"
 }
 as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 

@@ -72,7 +72,6 @@ soak() {
 	for p in "${pids[@]}"; do wait "$p" || rc=1; done
 	return $rc
 }
-extra_cleanup() { rm -f "/tmp/scribbler.$$"; }
 if ((minutes)); then
 	for_nobody scribbler || bail "a program of nobody's"
 	remember

@@ -11,12 +11,11 @@ seconds=${1:-15} seed=${2:-$RANDOM$RANDOM}
 topo_pair 4200 && links || bail "two links"
 ulimit -c 0
 
-extra_cleanup() { rm -f "/tmp/scribbler.$$"; }
 qps() { rdma resource show qp 2>/dev/null | grep -c 'type R\?[CU]'; }
 
 t "a program of nobody's" for_nobody scribbler
 before=$(qps)
-c_points "scribbler" as_nobody timeout -k 5 $((seconds + 180)) \
+c_points "scribbler" as_nobody timeout -k 5 $(((seconds + 180) * slow)) \
 	"/tmp/scribbler.$$" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "$seconds" "$seed"
 nothing_left() { no_objects qp cq mr pd srq ctx && (($(qps) <= before)); }
 t "nothing is left of them" wait_for 30 nothing_left

@@ -8,7 +8,6 @@
 seconds=${1:-12} seed=${2:-$RANDOM$RANDOM}
 [[ -x $bin/uverbs_fuzz ]] || skip_all "no uverbs_fuzz: make selftests"
 topo_pair 4200 && links || bail "two links"
-extra_cleanup() { rm -f "/tmp/uverbs_fuzz.$$"; }
 t "a program of nobody's" for_nobody uverbs_fuzz
 
 checked_traffic
