@@ -188,7 +188,7 @@ static u32 allowed(struct sim_qp *qp, struct wr *wr)
 	if (qp->key_pulled && !is_send(wr->op))
 		set |= 1 << ROVE_WC_REM_ACCESS_ERR;
 	/* A READ that comes again is not answered any more, but ends nothing. */
-	if (qp->key_pulled && wr->op == ROVE_WR_RDMA_READ)
+	if ((qp->key_pulled || !peer->t.access) && wr->op == ROVE_WR_RDMA_READ)
 		set |= 1 << ROVE_WC_RETRY_EXC_ERR;
 	if (qp->key_pulled && wr->op == ROVE_WR_SEND_WITH_INV)
 		set |= 1 << ROVE_WC_REM_INV_REQ_ERR | 1 << ROVE_WC_REM_ACCESS_ERR;
