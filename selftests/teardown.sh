@@ -10,14 +10,16 @@ no_links() { [[ ! -d /sys/class/infiniband ]] || [[ -z $(ls /sys/class/infiniban
 
 # with_load COMMAND...: the program on the link that goes must end by itself, with
 # an error.  Its peer may have nothing outstanding, and then waits for ever.
+sent() { rdma statistic show link "$LA" | grep -o 'sent_pkts [0-9]*' | cut -d' ' -f2; }
 with_load() {
-	local srv cli
+	local srv cli n
+	n=$(sent)
 	# in the initial namespace, whoever's the link is: the netdev's may go away
 	stdbuf -oL ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18700 -n 100000000 $load > "$tmp/s" 2>&1 & srv=$!
 	wait_for 20 listening "" 18700
 	stdbuf -oL ibv_rc_pingpong -d "$LB" -g "$(gid_index "$LB" $B4)" -p 18700 -n 100000000 $load 127.0.0.1 > "$tmp/c" 2>&1 & cli=$!
 	wait_for 20 grep -q "remote address" "$tmp/c" || { cat "$tmp/s" "$tmp/c"; return 1; }
-	sleep 1
+	wait_for 20 eval '(($(sent) > n + 100)) || gone $srv' || { echo "stands still"; kill -9 $srv $cli; return 1; }
 	gone $srv && { echo "server ended at once"; cat "$tmp/s"; return 1; }
 	"$@" || { echo "failed: $*"; kill -9 $srv $cli; return 1; }
 	wait_for 40 gone $srv || { echo "hangs"; cat "$tmp/s" "$tmp/c" /proc/$srv/stack; kill -9 $srv $cli; return 1; }
@@ -50,5 +52,13 @@ under_load "a namespace is deleted" 'ip netns del $NSA'
 under_load "rmmod" rmmod_rove
 
 set_up
-t "a killed client: no objects left" eval 'ibv_rc_pingpong -d $LA -g "$(gid_index $LA $A4)" -p 18701 & sleep 1; kill -9 $!; wait; no_objects qp mr'
+killed() {
+	local pid
+	ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18701 & pid=$!
+	wait_for 20 eval '! no_objects qp && ! no_objects mr' || return
+	kill -9 $pid
+	wait $pid
+	no_objects qp mr
+}
+t "a killed program: no objects left" killed
 done_testing
