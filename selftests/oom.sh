@@ -69,7 +69,7 @@ t "traffic beside it still goes on" goes_on
 # All of the machine's: caches and whoever is largest go; who is to die first is named.
 pressure() {
 	local was=$(oom_kills)
-	(echo 1000 > /proc/self/oom_score_adj; exec timeout -s KILL 60 /usr/bin/python3 -c '
+	(echo 1000 > /proc/self/oom_score_adj; exec timeout -s KILL $((60 * slow)) /usr/bin/python3 -c '
 hog = []
 while True: hog.append(bytearray(b"x" * (1 << 20)))') &
 	wait $!
