@@ -1964,9 +1964,11 @@ static void read_response(u32 from, u32 n)
 		answer(ROVE_OP_READ_RESP_MIDDLE, PSN + from++, 0, 0, MTU);
 }
 
-static bool asked(u32 i, u32 idx, u32 npkts)
+/* What was sent last, the @i-th, asks for @npkts packets from @idx on. */
+static void asks_for(u32 i, u32 idx, u32 npkts)
 {
-	return wired == i + 1 && wire[i].psn == PSN + idx && wire[i].len == npkts * MTU;
+	CHECK(wired == i + 1 && wire[i].psn == PSN + idx && wire[i].len == npkts * MTU,
+	      "%u packets, not %u; asks for %u at %u", wired, i + 1, wire[i].len, wire[i].psn);
 }
 
 /*
@@ -1981,43 +1983,43 @@ static void read_in_pieces(void)
 	post(ROVE_WR_RDMA_READ, 140 * MTU, SIGNALED);
 	q->t.max_rd_atomic = 1;
 	go();
-	CHECK(asked(0, 0, 250), "asks for %u", wire[0].len);
+	asks_for(0, 0, 250);
 	read_response(1, 1);
-	CHECK(asked(1, 0, 64) && q->t.req.cwnd == 4, "asks again for %u at %u", wire[1].len,
-	      wire[1].psn);
+	asks_for(1, 0, 64);
+	CHECK(q->t.req.cwnd == 4, "cwnd %u", q->t.req.cwnd);
 	read_response(0, 3);
 	/* one of those is lost, too */
 	read_response(4, 1);
-	CHECK(asked(2, 3, 61), "asks again for %u at %u", wire[2].len, wire[2].psn);
+	asks_for(2, 3, 61);
 	q->t.req.cwnd = 129;
 	read_response(3, 61);
 	/* twice that, but to where such a one ends */
-	CHECK(asked(3, 64, 64), "asks again for %u at %u", wire[3].len, wire[3].psn);
+	asks_for(3, 64, 64);
 	/* of what was sent at first some comes after all */
 	read_response(64, 70);
-	CHECK(asked(4, 128, 122), "asks again for %u at %u", wire[4].len, wire[4].psn);
+	asks_for(4, 128, 122);
 	read_response(137, 1);
-	CHECK(asked(5, 134, 58) && q->t.req.ssn == 1, "asks again for %u at %u, SSN %u",
-	      wire[5].len, wire[5].psn, q->t.req.ssn);
+	asks_for(5, 134, 58);
+	CHECK(q->t.req.ssn == 1, "SSN %u", q->t.req.ssn);
 	read_response(134, 58);
-	CHECK(asked(6, 192, 58), "asks again for %u at %u", wire[6].len, wire[6].psn);
+	asks_for(6, 192, 58);
 	read_response(192, 57);
 	/* what was never asked for is, as far as the window goes or a bit more: a message each */
 	q->t.req.ssthresh = 0;
 	q->t.req.cwnd = 5;
 	answer(ROVE_OP_READ_RESP_LAST, PSN + 249, 0, 0, MTU);
-	CHECK(sends == 1 && asked(7, 250, 64) && q->t.req.ssn == 2, "asks for %u, SSN %u",
-	      wire[7].len, q->t.req.ssn);
+	asks_for(7, 250, 64);
+	CHECK(sends == 1 && q->t.req.ssn == 2, "%u done, SSN %u", sends, q->t.req.ssn);
 	read_response(250, 1);
 	read_response(252, 1);
-	CHECK(asked(8, 251, 63), "asks again for %u at %u", wire[8].len, wire[8].psn);
+	asks_for(8, 251, 63);
 	q->t.req.cwnd = 70;
 	read_response(251, 63);
-	CHECK(asked(9, 314, 70) && q->t.req.ssn == 3, "asks for %u, SSN %u", wire[9].len,
-	      q->t.req.ssn);
+	asks_for(9, 314, 70);
+	CHECK(q->t.req.ssn == 3, "SSN %u", q->t.req.ssn);
 	read_response(314, 70);
-	CHECK(asked(10, 384, 6) && q->t.req.ssn == 4, "asks for %u, SSN %u", wire[10].len,
-	      q->t.req.ssn);
+	asks_for(10, 384, 6);
+	CHECK(q->t.req.ssn == 4, "SSN %u", q->t.req.ssn);
 	read_response(384, 5);
 	answer(ROVE_OP_READ_RESP_LAST, PSN + 389, 0, 0, MTU);
 	CHECK(sends == 2 && !sent[0].status && !sent[1].status, "%u done", sends);
@@ -2033,15 +2035,15 @@ static void reads_in_pieces(void)
 	post(ROVE_WR_RDMA_READ, 140 * MTU, SIGNALED);
 	q->t.max_rd_atomic = 2;
 	go();
-	CHECK(asked(1, 250, 140), "%u packets", wired);
+	asks_for(1, 250, 140);
 	read_response(1, 1);
-	CHECK(asked(2, 0, 64), "asks again for %u at %u", wire[2].len, wire[2].psn);
+	asks_for(2, 0, 64);
 	q->t.req.ssthresh = 0;
 	q->t.req.cwnd = 126;
 	read_response(0, 64);
-	CHECK(asked(3, 64, 64), "asks again for %u at %u", wire[3].len, wire[3].psn);
+	asks_for(3, 64, 64);
 	read_response(64, 64);
-	CHECK(asked(4, 128, 64), "asks again for %u at %u", wire[4].len, wire[4].psn);
+	asks_for(4, 128, 64);
 	q->t.req.cwnd = 140;
 	read_response(128, 64);
 	CHECK(wired == 7 && wire[5].psn == PSN + 192 && wire[5].len == 58 * MTU &&
