@@ -78,15 +78,8 @@ streams() {
 
 # With -T a whoever is told together of the last message and of the peer's shutdown gives up
 # with POLLHUP, 16, and leaves the message: another try.  The slower the machine, the likelier.
-async_streams() {
-	local i
-	for ((i = 0; i < 5 * slow; i++)); do
-		streams "$@" > "$tmp/streams" && return
-		grep -q '(16): rstream' "$tmp/streams" || break
-	done
-	cat "$tmp/streams"
-	return 1
-}
+hung_up() { grep -q '(16): rstream' "$tmp/lucky"; }
+async_streams() { lucky hung_up streams "$@"; }
 
 # Without -T b, and riostream always, they spin: on one CPU each message costs ticks.
 # All sizes of rstream (four, for latency and for bandwidth) begin with 200,000 messages

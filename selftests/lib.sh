@@ -383,14 +383,16 @@ both() {
 	fi
 }
 
-# lucky EXCUSE ARGUMENTS...: both, and up to five times, or more on a slow kernel, where the
-# command EXCUSE says that the failure is no fault of ours
+# lucky EXCUSE COMMAND...: up to five times, or more on a slow kernel, where the command EXCUSE
+# says that the failure is no fault of ours; what it has printed last is in $tmp/lucky
 lucky() {
 	local excuse=$1 try; shift
 	for ((try = 1; ; try++)); do
-		both "$@" && return
-		((try < 5 * slow)) && $excuse || return
+		"$@" > "$tmp/lucky" && return
+		((try < 5 * slow)) && $excuse || break
 	done
+	cat "$tmp/lucky"
+	return 1
 }
 # perftest measures the CPU's clock first, and gives up when a busy machine makes it
 # doubt the result.
