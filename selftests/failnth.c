@@ -506,6 +506,20 @@ static void *do_advise(void)
 
 /* --- a link, by netlink ------------------------------------------------------------ */
 
+struct request {
+	struct nlmsghdr n;
+	char room[256];
+};
+
+static struct request request(int command, int flags)
+{
+	return (struct request) { .n = {
+		.nlmsg_len = NLMSG_LENGTH(0),
+		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command),
+		.nlmsg_flags = NLM_F_REQUEST | flags,
+	} };
+}
+
 static void put(struct nlmsghdr *n, int type, const void *data, int len)
 {
 	struct nlattr *at = (void *)n + NLMSG_ALIGN(n->nlmsg_len);
@@ -546,14 +560,8 @@ static bool remake_counted(void)
 /* A counter for a QP alone: like `rdma statistic qp bind`. */
 static void *do_count(void)
 {
-	struct {
-		struct nlmsghdr n;
-		char room[256];
-	} m = { .n = {
-		.nlmsg_len = NLMSG_LENGTH(0),
-		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_STAT_SET),
-		.nlmsg_flags = NLM_F_REQUEST,	/* the answer is the acknowledgment */
-	} };
+	/* the answer is the acknowledgment */
+	struct request m = request(RDMA_NLDEV_CMD_STAT_SET, 0);
 	const uint32_t mode = RDMA_COUNTER_MODE_MANUAL, res = RDMA_NLDEV_ATTR_RES_QP;
 	const uint32_t port = 1;
 	int err;
@@ -590,14 +598,7 @@ static bool exists(void)
 
 static void *do_link(void)
 {
-	struct {
-		struct nlmsghdr n;
-		char room[256];
-	} m = { .n = {
-		.nlmsg_len = NLMSG_LENGTH(0),
-		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
-		.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
-	} };
+	struct request m = request(RDMA_NLDEV_CMD_NEWLINK, NLM_F_ACK);
 	bool there;
 	int err;
 
