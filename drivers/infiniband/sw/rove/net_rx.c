@@ -615,10 +615,10 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 		use_qp(&rx, qp);
 	}
 	work_off(&rx);
-	/* What comes by the loopback has its route. */
+	let_go(&rx);
+	/* The program is awake by now.  What comes by the loopback has its route. */
 	if (rx.connected && RX_CB(skb)->ifindex)
 		rove_early_demux_learn(rnet, skb);
-	let_go(&rx);
 out:
 	consume_skb(skb);
 	return 0;
