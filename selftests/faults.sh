@@ -52,6 +52,30 @@ mtu() { nA ip link set va mtu "$1" && nB ip link set vb mtu "$1"; }
 mtu_fits() { mtu 1500 && moves && mtu 9000 && moves && mtu 4200; }
 mtu_small() { nA ip link set va mtu 1000 && still; }
 mtu_back() { mtu_small && nA ip link set va mtu 4200; }
+# A is told by ICMP that the path to B is narrower than it is, and believes it: what is said
+# to be too big is a datagram of a socket that it has.
+narrow() {	# -4|-6 MTU
+	nA /usr/bin/python3 - "$1" $(addresses "$1") "$2" <<'EOF' || return
+import socket, struct, sys
+version, us, them, mtu = sys.argv[1], *sys.argv[2:4], int(sys.argv[4])
+family = socket.AF_INET if version == "-4" else socket.AF_INET6
+a, b = socket.inet_pton(family, us), socket.inet_pton(family, them)
+sent = socket.socket(family, socket.SOCK_DGRAM)
+sent.connect((them, 4791))
+udp = struct.pack("!4H", sent.getsockname()[1], 4791, 8, 0)
+if version == "-4":	# 3, 4: fragmentation needed
+    quoted = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 0, 0x4000, 64, 17, 0, a, b) + udp
+    checksum = 0xffff - (0x0304 + mtu + sum(struct.unpack("!14H", quoted))) % 0xffff
+    packet = struct.pack("!BBHHH", 3, 4, checksum, 0, mtu) + quoted
+    raw = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+else:			# 2: packet too big; the kernel puts the checksum
+    packet = struct.pack("!BBHIIHBB16s16s", 2, 0, 0, mtu, 6 << 28, 8, 17, 64, a, b) + udp
+    raw = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+raw.sendto(packet, (us, 0))
+EOF
+	wait_for 10 believed "$@"
+}
+believed() { local to; read -r _ to <<< "$(addresses "$1")"; nA ip "$1" route get "$to" | grep -q "mtu $2"; }
 
 # --- a bond --------------------------------------------------------------------------
 
@@ -99,6 +123,8 @@ extra_cleanup() { [[ ! -e $cpu1 ]] || echo 1 > $cpu1; }
 # --- now -----------------------------------------------------------------------------------
 
 two_ends || bail "two links"
+goes_on "ICMP says that 600 bytes fit, path MTU 1024" -4 'narrow -4 600'
+goes_on "ICMPv6 says that 1280 bytes fit, path MTU 4096" -6 'narrow -6 1280' -m 4096
 goes_on "the netdev goes down and up" -4 down_up
 t "  and both ends are told: port error, port active" both_told
 goes_on "the address is removed and given back" -4 addr_back

@@ -46,11 +46,11 @@ flow_kill() { kill -9 $flow_a $flow_b; wait $flow_a $flow_b; } 2>/dev/null
 
 addresses() { if [[ $1 == -6 ]]; then echo $A6 $B6; else echo $A4 $B4; fi; }
 
-# goes_on NAME -4|-6 COMMAND: it takes less than the four seconds of retries
+# goes_on NAME -4|-6 COMMAND [OPTIONS]: it takes less than the twelve seconds of retries
 goes_on() {
-	local name=$1 ip=$2 cmd=$3
+	local name=$1 ip=$2 cmd=$3 options=("${@:4}")
 	whole() {
-		flow_start $(addresses $ip) -T 17 -r 7 || { flow_show; flow_kill; return 1; }
+		flow_start $(addresses $ip) -T 17 -r 7 "${options[@]}" || { flow_show; flow_kill; return 1; }
 		eval "$cmd" || { echo "failed: $cmd"; flow_show; flow_kill; return 1; }
 		moves && moves || { echo "does not go on"; flow_show; flow_kill; return 1; }
 		flow_stop; local rc=$?

@@ -266,6 +266,11 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 	put_headers(qp, skb);
 	skb->priority = rt_tos2priority(qp->av.tclass);
 	skb->dev = dst->dev;
+	/*
+	 * What is larger than ICMP says, or somebody in its name, goes in fragments.  IPv4's
+	 * goes whole (see rove_open_socket()): the ICRC covers its DF bit.
+	 */
+	skb->ignore_df = qp->av.ipv6;
 	skb_dst_set(skb, dst_clone(dst));
 	skb_shinfo(skb)->destructor_arg = qp->flow;
 	skb->destructor = skb_gone;

@@ -16,6 +16,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/udp.h>
 #include <linux/wait_bit.h>
+#include <net/ip.h>
 #include <net/netns/generic.h>
 #include <net/udp_tunnel.h>
 #include <rdma/ib_verbs.h>
@@ -161,6 +162,13 @@ static struct socket *rove_open_socket(struct net *net, u16 family)
 		rove_tunnel_release(sock);
 		return ERR_PTR(err);
 	}
+	/*
+	 * The path MTU is the two programs' agreement.  What ICMP says of it, which the
+	 * kernel believes whoever quotes a UDP datagram, stops no connection.  IPv6 does
+	 * not ask the socket: see open_skb().
+	 */
+	if (family == AF_INET)
+		ip_sock_set_mtu_discover(sock->sk, IP_PMTUDISC_PROBE);
 	return sock;
 }
 
