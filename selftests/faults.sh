@@ -125,6 +125,7 @@ extra_cleanup() { [[ ! -e $cpu1 ]] || echo 1 > $cpu1; }
 two_ends || bail "two links"
 goes_on "ICMP says that 600 bytes fit, path MTU 1024" -4 'narrow -4 600'
 goes_on "ICMPv6 says that 1280 bytes fit, path MTU 4096" -6 'narrow -6 1280' -m 4096
+nA ip route flush cache; nA ip -6 route flush cache	# it would believe so for ten minutes
 goes_on "the netdev goes down and up" -4 down_up
 t "  and both ends are told: port error, port active" both_told
 goes_on "the address is removed and given back" -4 addr_back
