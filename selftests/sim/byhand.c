@@ -186,6 +186,7 @@ static void ack(u32 psn, u32 msn)
 }
 
 static u32 srqn = SIM_SRQN;	/* of XRC requests */
+static u32 beyond;		/* so much higher are the addresses that requests name */
 
 /* A request, not yet looked at; @len: what its RETH says. */
 static void request(u8 opcode, u32 psn, bool ask, u32 len, u32 payload)
@@ -201,7 +202,7 @@ static void request(u8 opcode, u32 psn, bool ask, u32 len, u32 payload)
 		n += 4;
 	}
 	if (flags & (ROVE_OPF_RETH | ROVE_OPF_ATOMICETH)) {
-		put(bth + n, (q->peer->mr_target->va + 7) & ~7ULL, 8);
+		put(bth + n, ((q->peer->mr_target->va + 7) & ~7ULL) + beyond, 8);
 		put(bth + n + 8, q->peer->mr_target->key, 4);
 		if (flags & ROVE_OPF_RETH)
 			put(bth + n + 12, len, 4);
@@ -732,6 +733,11 @@ static void loss_found(void)
 	}
 }
 
+static bool resent(void)
+{
+	return stats.counter[ROVE_CNT_RETRANS];
+}
+
 /* How much may be under way: little after a loss, fast up to half of it, then slowly more. */
 static void congestion(void)
 {
@@ -761,6 +767,18 @@ static void congestion(void)
 	go();
 	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_NAK, 0, 0);
 	CHECK(q->t.req.cwnd == 4, "cwnd %u of 8", q->t.req.cwnd);
+
+	/* Also after one that nobody told of. */
+	start(ROVE_SVC_RC);
+	q->t.timeout = 20;
+	for (i = 0; i < 40; i++)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	sim_run_until(probed, NS_PER_S);
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ACK_PLAIN, 1, 0);
+	sim_run_until(resent, NS_PER_S);
+	CHECK(q->t.req.cwnd == 4 && wired == 40 + 1 + 4, "cwnd %u, %u packets",
+	      q->t.req.cwnd, wired);
 }
 
 /* A window begins small, and grows faster where answers come as fast as ever. */
@@ -1224,6 +1242,13 @@ static void uc_gaps(void)
 	CHECK(q->t.state == ROVE_TQP_ERR && q->event[ROVE_EVENT_QP_FATAL] == 1 && !wired,
 	      "state %d", q->t.state);
 	COUNTED(NAK_TX, 0);
+	/* Before there is anybody to receive. */
+	start(ROVE_SVC_UC);
+	q->t.state = ROVE_TQP_INIT;
+	request(ROVE_SVC_UC | ROVE_OP_WRITE_ONLY, EPSN, false, 8, 8);
+	run();
+	COUNTED(RX_BAD_STATE, 1);
+	CHECK(untouched(), "written to in INIT");
 }
 
 static bool dropped(void)
@@ -1529,6 +1554,38 @@ static void cut_replies(void)
 	      wire[6].msn);
 }
 
+/*
+ * What is asked for anew takes the place of what waits to be sent again, of the oldest: the
+ * peer has had that.
+ */
+static void oldest_given_up(void)
+{
+	u32 i, k;
+
+	for (k = 0; k < 3; k++) {
+		start(ROVE_SVC_RC);
+		rove_tqp_max_res(&q->t, 3);
+		/* Wherever in the ring it stands. */
+		for (i = 0; i < 3 + k; i++) {
+			request(ROVE_OP_READ_REQUEST, EPSN + i, true, 8, 0);
+			run();
+		}
+		wired = 0;
+		sc.eagain = 1000000;
+		for (i = 0; i < 3; i++)
+			request(ROVE_OP_READ_REQUEST, EPSN + k + i, true, 8, 0);
+		request(ROVE_OP_READ_REQUEST, EPSN + k + 3, true, 8, 0);
+		awaited = 3 + k + 4;
+		sim_run_until(all_in, NS_PER_S);
+		sc.eagain = 0;
+		run();
+		CHECK(wired == 3, "%u answers", wired);
+		for (i = 0; i < 3; i++)
+			CHECK(wire[i].psn == EPSN + k + 1 + i, "answer %u: psn %x", i,
+			      wire[i].psn);
+	}
+}
+
 /* Another request by the number of one that was answered is not that one again. */
 static void other_sort_again(void)
 {
@@ -1554,6 +1611,17 @@ static void other_sort_again(void)
 			COUNTED(DUP_REQUEST, 1);
 		}
 	}
+	/* Nor is what would begin where it ended. */
+	start(ROVE_SVC_RC);
+	request(ROVE_OP_READ_REQUEST, EPSN, true, MTU, 0);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 1, true, 8, 8);
+	run();
+	CHECK(wired == 2, "%u packets", wired);
+	beyond = MTU;
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, 0, 0);
+	run();
+	beyond = 0;
+	CHECK(wired == 2, "opcode %x for what was no READ", wire[2].opcode);
 }
 
 /* The right word for what is wrong: too long is invalid, beyond the region no access. */
@@ -1936,6 +2004,19 @@ static void once_again(void)
 	CHECK(sends == 4, "%u completions", sends);
 }
 
+/* What has a fence waits for the answers to READs and atomics before it, and for no more. */
+static void fences(void)
+{
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED | ROVE_WR_FENCE);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED | ROVE_WR_FENCE);
+	go();
+	CHECK(wired == 1, "%u packets", wired);
+	answer(ROVE_OP_READ_RESP_ONLY, PSN, ACK_PLAIN, 1, 8);
+	CHECK(wired == 3 && sends == 1, "%u packets, %u done", wired, sends);
+}
+
 /* READs whose responses were lost are not all asked for again at once. */
 static void reads_again(void)
 {
@@ -2118,10 +2199,11 @@ int byhand_run(void)
 		loss_found, congestion, growth, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
-		access_taken, many_locals, put_off, once_again, reads_again,
+		access_taken, many_locals, put_off, once_again, fences, reads_again,
 		read_in_pieces, reads_in_pieces, full, last_middle, nothing_old,
 		gaps, uc_gaps,
-		pending_replies, resources_anew, last_debts, cut_replies, other_sort_again,
+		pending_replies, resources_anew, last_debts, cut_replies, oldest_given_up,
+		other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,
 		page_naks, budgets,
 	};

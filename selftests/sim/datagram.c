@@ -343,11 +343,21 @@ static void receive_error(void)
 	go();
 	CHECK(!recvs && b->t.state == ROVE_TQP_ERR &&
 	      counted(ROVE_CNT_BAD_RING) == 1, "ring");
+	/* The receive that one before has had is not used again. */
+	start(1024);
+	post_recv(100);
+	post(ROVE_WR_SEND, 8, 0);
+	go();
+	b->rq_broken = true;
+	post(ROVE_WR_SEND, 8, 0);
+	go();
+	CHECK(recvs == 1 && !got[0].cqe.status && counted(ROVE_CNT_UD_RX) == 1 &&
+	      counted(ROVE_CNT_BAD_RING) == 2, "ring, behind another");
 	start(1024);
 	a->sq_broken = true;
 	go();
 	CHECK(a->t.state == ROVE_TQP_ERR && a->event[ROVE_EVENT_QP_FATAL] == 1 &&
-	      counted(ROVE_CNT_BAD_RING) == 2, "send ring");
+	      counted(ROVE_CNT_BAD_RING) == 3, "send ring");
 }
 
 static void states(void)
