@@ -139,7 +139,7 @@ static void forget_route(struct rove_dest *dest)
 	spin_lock_irqsave(&dest->lock, flags);
 	dest->gone = true;
 	spin_unlock_irqrestore(&dest->lock, flags);
-	dst_release(dest->dst);
+	dst_release(dest->route.dst);
 }
 
 int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,

@@ -12,8 +12,8 @@
 
 #include <linux/in6.h>
 #include <rdma/ib_verbs.h>
+#include "route.h"
 
-struct dst_entry;
 struct rove_dev;
 
 /**
@@ -46,8 +46,7 @@ struct rove_av {
  * @serial: unlike the number never used again
  * @pd: whose QPs may send there
  * @lock: guards the fields down to @gone
- * @dst: route found last, for a QP that writes to many in turn; or NULL
- * @dst_cookie: tells whether @dst is still good
+ * @route: found last, for a QP that writes to many in turn
  * @gone: the address handle is destroyed: no route is kept any more
  * @av: constant
  */
@@ -56,8 +55,7 @@ struct rove_dest {
 	u64 serial;
 	struct ib_pd *pd;
 	spinlock_t lock;
-	struct dst_entry *dst;
-	u32 dst_cookie;
+	struct rove_route route;
 	bool gone;
 	struct rove_av av;
 };

@@ -5,10 +5,8 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
-#include <linux/jiffies.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
-#include <net/dst.h>
 #include <net/inet_dscp.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
@@ -18,12 +16,7 @@
 #include "compat.h"
 #include "early_demux.h"
 #include "netns.h"
-
-/*
- * How long a route is taken from the packet before: what the kernel does not announce, such
- * as a reverse path filter that is switched on, counts afterwards.
- */
-#define GOOD_FOR	HZ
+#include "route.h"
 
 /**
  * struct in_key - what an input route is chosen by, besides a mark; without holes
@@ -47,18 +40,14 @@ struct in_key {
  * struct rove_in_route - an input route
  * @rcu: freed after a grace period
  * @key: what it was chosen by
- * @dst: the route, referenced
- * @cookie: tells whether @dst is still good
- * @since: when it was learned, jiffies
+ * @route: it
  *
  * Never changes.
  */
 struct rove_in_route {
 	struct rcu_head rcu;
 	struct in_key key;
-	struct dst_entry *dst;
-	u32 cookie;
-	unsigned long since;
+	struct rove_route route;
 };
 
 static bool allowed(const struct net *net)
@@ -113,25 +102,20 @@ static struct rove_in_route __rcu **place(struct rove_net *rnet, const struct in
 /* Is it for such a packet, and for now? */
 static bool fits(const struct rove_in_route *r, const struct in_key *key)
 {
-	return r && !memcmp(&r->key, key, sizeof(*key)) &&
-	       time_in_range(jiffies, r->since, r->since + GOOD_FOR);
+	return r && !memcmp(&r->key, key, sizeof(*key)) && rove_route_good(&r->route);
 }
 
 unsigned int rove_early_demux(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state)
 {
 	const struct rove_in_route *r;
-	struct dst_entry *dst;
 	struct in_key key;
 
 	if (skb_dst(skb) || !get_key(skb, &key) || !allowed(state->net))
 		return NF_ACCEPT;
 	r = rcu_dereference(*place(rove_net(state->net), &key));
-	if (!fits(r, &key))
-		return NF_ACCEPT;
-	dst = dst_check(r->dst, r->cookie);
-	if (dst)
-		skb_dst_set_noref(skb, dst);
+	if (fits(r, &key))
+		skb_dst_set_noref(skb, r->route.dst);
 	return NF_ACCEPT;
 }
 
@@ -142,7 +126,7 @@ static void replace(struct rove_in_route __rcu **at, struct rove_in_route *by)
 
 	if (!old)
 		return;
-	dst_release(old->dst);
+	dst_release(old->route.dst);
 	kfree_rcu(old, rcu);
 }
 
@@ -166,10 +150,10 @@ void rove_early_demux_learn(struct rove_net *rnet, const struct sk_buff *skb)
 		return;
 	at = place(rnet, &key);
 	old = rcu_dereference(*at);
-	if (likely(fits(old, &key) && old->dst == dst && dst_check(dst, old->cookie)))
+	if (likely(fits(old, &key) && old->route.dst == dst))
 		return;
 	/* Not for each packet where two have one place. */
-	if (old && time_in_range(jiffies, old->since, old->since))
+	if (old && time_in_range(jiffies, old->route.since, old->route.since))
 		return;
 	r = kzalloc(sizeof(*r), GFP_ATOMIC | __GFP_NOWARN);
 	if (!r)
@@ -179,9 +163,9 @@ void rove_early_demux_learn(struct rove_net *rnet, const struct sk_buff *skb)
 		return;
 	}
 	r->key = key;
-	r->dst = dst;
-	r->since = jiffies;
+	r->route.dst = dst;
+	r->route.since = jiffies;
 	if (key.version == 6)
-		r->cookie = rt6_get_cookie(dst_rt6_info(dst));
+		r->route.cookie = rt6_get_cookie(dst_rt6_info(dst));
 	replace(at, r);
 }

@@ -149,8 +149,8 @@ static bool flow_has_room(struct rove_flow *flow)
 
 void rove_net_forget_route(struct rove_qp *qp)
 {
-	dst_release(qp->dst);
-	qp->dst = NULL;
+	dst_release(qp->route.dst);
+	qp->route.dst = NULL;
 }
 
 static struct dst_entry *route4(struct rove_qp *qp)
@@ -192,18 +192,18 @@ static struct dst_entry *route6(struct rove_qp *qp)
 
 struct dst_entry *rove_net_route(struct rove_qp *qp)
 {
-	if (likely(qp->dst && dst_check(qp->dst, qp->dst_cookie)))
-		return qp->dst;
+	struct rove_route *r = &qp->route;
+
+	if (likely(rove_route_good(r)))
+		return r->dst;
 	rove_net_forget_route(qp);
-	if (qp->av.ipv6) {
-		qp->dst = route6(qp);
-		if (qp->dst)
-			qp->dst_cookie = rt6_get_cookie(dst_rt6_info(qp->dst));
-	} else {
-		qp->dst = route4(qp);
-		qp->dst_cookie = 0;
-	}
-	return qp->dst;
+	r->dst = qp->av.ipv6 ? route6(qp) : route4(qp);
+	if (r->dst && qp->av.ipv6)
+		r->cookie = rt6_get_cookie(dst_rt6_info(r->dst));
+	else
+		r->cookie = 0;
+	r->since = jiffies;
+	return r->dst;
 }
 
 static u32 ip_len(const struct rove_qp *qp)
@@ -254,7 +254,7 @@ static void put_headers(struct rove_qp *qp, struct sk_buff *skb)
 /* An skb with headers and @room bytes behind them, the last of @qp->tx. */
 static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 {
-	struct dst_entry *dst = qp->dst;
+	struct dst_entry *dst = qp->route.dst;
 	u32 headroom = LL_RESERVED_SPACE(dst->dev) + dst->header_len;
 	struct sk_buff *skb;
 

@@ -28,18 +28,18 @@ static void take_route(struct rove_qp *qp, struct rove_dest *dest)
 
 	rove_net_forget_route(qp);
 	spin_lock_irqsave(&dest->lock, flags);
-	if (!dest->gone && dest->dst && dst_check(dest->dst, dest->dst_cookie)) {
-		qp->dst = dst_clone(dest->dst);
-		qp->dst_cookie = dest->dst_cookie;
+	if (!dest->gone && rove_route_good(&dest->route)) {
+		qp->route = dest->route;
+		dst_hold(qp->route.dst);
 	}
 	spin_unlock_irqrestore(&dest->lock, flags);
-	if (qp->dst || !rove_net_route(qp))
+	if (qp->route.dst || !rove_net_route(qp))
 		return;
 	spin_lock_irqsave(&dest->lock, flags);
 	if (!dest->gone) {
-		stale = dest->dst;
-		dest->dst = dst_clone(qp->dst);
-		dest->dst_cookie = qp->dst_cookie;
+		stale = dest->route.dst;
+		dest->route = qp->route;
+		dst_hold(qp->route.dst);
 	}
 	spin_unlock_irqrestore(&dest->lock, flags);
 	dst_release(stale);

@@ -99,8 +99,7 @@ struct rove_doorbell {
  * @rq_post_lock: likewise for @rq
  * @user: the rings belong to a program
  * @av: path to the peer; written by modify_qp under @lock; UD: where @tx goes
- * @dst: cached route for @av; guarded by @lock
- * @dst_cookie: tells whether @dst is still good
+ * @route: for @av; guarded by @lock
  * @sport: UDP source port
  * @dest: UD: serial number of the rove_dest that @av was taken from, or 0
  * @ip_id: next IPv4 identification; guarded by @lock
@@ -160,8 +159,7 @@ struct rove_qp {
 	bool user;
 
 	struct rove_av av;
-	struct dst_entry *dst;
-	u32 dst_cookie;
+	struct rove_route route;
 	__be16 sport;
 	u64 dest;
 	u16 ip_id;
