@@ -75,6 +75,7 @@ raw.sendto(packet, (us, 0))
 EOF
 	wait_for 10 believed "$@"
 }
+fragments() { nA awk '$1 == "Ip6FragCreates" { print $2 }' /proc/net/snmp6; }
 believed() { local to; read -r _ to <<< "$(addresses "$1")"; nA ip "$1" route get "$to" | grep -q "mtu $2"; }
 
 # --- a bond --------------------------------------------------------------------------
@@ -125,6 +126,7 @@ extra_cleanup() { [[ ! -e $cpu1 ]] || echo 1 > $cpu1; }
 two_ends || bail "two links"
 goes_on "ICMP says that 600 bytes fit, path MTU 1024" -4 'narrow -4 600'
 goes_on "ICMPv6 says that 1280 bytes fit, path MTU 4096" -6 'narrow -6 1280' -m 4096
+t "  and its packets go whole" eval '(($(fragments) == 0))'
 nA ip route flush cache; nA ip -6 route flush cache	# it would believe so for ten minutes
 goes_on "the netdev goes down and up" -4 down_up
 t "  and both ends are told: port error, port active" both_told

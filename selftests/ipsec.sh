@@ -12,11 +12,12 @@ topo_pair 1500 && links && pin_neighbours || bail "two links"
 modprobe -q -a xfrm_user esp4 esp6
 
 KEY=0x000102030405060708090a0b0c0d0e0f10111213
+mode=transport
 # sa NS SRC DST SPI; policies NS OUT-SRC OUT-DST
-sa() { inns "$1" ip xfrm state add src "$2" dst "$3" proto esp spi "$4" reqid 1 mode transport aead 'rfc4106(gcm(aes))' $KEY 128; }
+sa() { inns "$1" ip xfrm state add src "$2" dst "$3" proto esp spi "$4" reqid 1 mode $mode aead 'rfc4106(gcm(aes))' $KEY 128; }
 policies() {
-	inns "$1" ip xfrm policy add src "$2" dst "$3" dir out tmpl src "$2" dst "$3" proto esp reqid 1 mode transport &&
-	inns "$1" ip xfrm policy add src "$3" dst "$2" dir in tmpl src "$3" dst "$2" proto esp reqid 1 mode transport level required
+	inns "$1" ip xfrm policy add src "$2" dst "$3" dir out tmpl src "$2" dst "$3" proto esp reqid 1 mode $mode &&
+	inns "$1" ip xfrm policy add src "$3" dst "$2" dir in tmpl src "$3" dst "$2" proto esp reqid 1 mode $mode level required
 }
 secure() {	# ADDRESS-A ADDRESS-B
 	local ns
@@ -27,14 +28,14 @@ secure $A4 $B4 && secure $A6 $B6 2> /dev/null || skip_all "no IPsec in this kern
 
 capture() {	# FILTER COMMAND...: how many packets of the filter pass va meanwhile
 	local filter=$1 dump; shift
-	spawn "$NSA" tcpdump -i "$dev" -nn -U -w "$tmp/cap" > "$tmp/tcpdump" 2>&1 & dump=$!
+	spawn "$NSA" tcpdump -i "$dev" $way -nn -U -w "$tmp/cap" > "$tmp/tcpdump" 2>&1 & dump=$!
 	wait_for 20 grep -q 'listening on' "$tmp/tcpdump" && "$@"
 	local rc=$?
 	kill -INT $dump; wait $dump
 	count=$(tcpdump -nn -r "$tmp/cap" "$filter" 2> /dev/null | wc -l)
 	return $rc
 }
-dev=va
+dev=va way=
 pp() { both 60 B "ibv_rc_pingpong -d %d -g $1 -p %p -c -s 20000 -n 50" "ibv_rc_pingpong -d %d -g $1 -p %p -c -s 20000 -n 50 %s"; }
 clear() {	# all that is to be seen is encrypted
 	capture "udp port 4791" "$@" && ((!count)) || { echo "$count packets in clear"; return 1; }
@@ -66,6 +67,18 @@ rekey() {
 }
 goes_on "one end loses its key and gets it back" -4 rekey
 topo_del
+
+# --- a tunnel -----------------------------------------------------------------------------
+
+# what has been decrypted comes in by the device once more
+mode=tunnel way="-Q out"
+topo_pair 4200 && links && pin_neighbours && secure $A4 $B4 && secure $A6 $B6 || bail "a tunnel"
+t "tunnel, IPv4: pingpong through ESP, nothing in clear" clear pp %g4
+t "tunnel, IPv6: pingpong through ESP, nothing in clear" clear pp %g6
+rc_data "tunnel, packets that do not fit, IPv4" A "-g %g4 -m 4096 -t send,write,read,mix"
+rc_data "tunnel, packets that do not fit, IPv6" A "-g %g6 -m 4096 -t send,write,read,mix"
+topo_del
+way=
 
 # --- WireGuard ------------------------------------------------------------------------------
 

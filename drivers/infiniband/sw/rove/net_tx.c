@@ -26,6 +26,7 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 #include <net/udp.h>
+#include <net/xfrm.h>
 #include "compat.h"
 #include "data.h"
 #include "defer.h"
@@ -133,6 +134,8 @@ static void skb_gone(struct sk_buff *skb)
 		if (qp)
 			rove_defer(qp);
 	}
+	if (skb->sk)
+		sock_put(skb->sk);
 	flow_put(flow);
 	rcu_read_unlock();
 }
@@ -251,6 +254,31 @@ static void put_headers(struct rove_qp *qp, struct sk_buff *skb)
 	rove_icrc_begin(&qp->icrc, skb_network_header(skb), ip_len(qp));
 }
 
+/*
+ * What is in an IPsec tunnel may go in fragments.  Nothing else may: the ICRC covers
+ * IPv4's DF bit, and IPv6's fragments get lost where much is lost.
+ */
+static bool in_tunnel(const struct dst_entry *dst)
+{
+	const struct xfrm_state *x = dst_xfrm(dst);
+
+	return x && x->props.mode == XFRM_MODE_TUNNEL;
+}
+
+/*
+ * What ICMP says of the path MTU does not count (see set_options() of netns.c).  IPv4 asks the
+ * socket that it is given, IPv6 the skb's, which is there for this alone: where the
+ * route is one that ICMP has made.
+ */
+static void ignore_icmp(struct rove_qp *qp, struct sk_buff *skb, const struct dst_entry *dst)
+{
+	skb->ignore_df = in_tunnel(dst);
+	if (!qp->av.ipv6 || !(dst_rt6_info(dst)->rt6i_flags & RTF_CACHE))
+		return;
+	skb->sk = qp->rdev->rnet->sk6->sk;
+	sock_hold(skb->sk);
+}
+
 /* An skb with headers and @room bytes behind them, the last of @qp->tx. */
 static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 {
@@ -266,11 +294,7 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 	put_headers(qp, skb);
 	skb->priority = rt_tos2priority(qp->av.tclass);
 	skb->dev = dst->dev;
-	/*
-	 * What is larger than ICMP says, or somebody in its name, goes in fragments.  IPv4's
-	 * goes whole (see rove_open_socket()): the ICRC covers its DF bit.
-	 */
-	skb->ignore_df = qp->av.ipv6;
+	ignore_icmp(qp, skb, dst);
 	skb_dst_set(skb, dst_clone(dst));
 	skb_shinfo(skb)->destructor_arg = qp->flow;
 	skb->destructor = skb_gone;

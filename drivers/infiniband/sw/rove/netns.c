@@ -16,7 +16,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/udp.h>
 #include <linux/wait_bit.h>
-#include <net/ip.h>
 #include <net/netns/generic.h>
 #include <net/udp_tunnel.h>
 #include <rdma/ib_verbs.h>
@@ -129,6 +128,28 @@ static const struct nf_hook_ops rove_hooks[] = {
 	},
 };
 
+static int set_option(struct socket *sock, int level, int name, int value)
+{
+	return sock->ops->setsockopt(sock, level, name, KERNEL_SOCKPTR(&value),
+				     sizeof(value));
+}
+
+static int set_options(struct socket *sock, bool ipv4)
+{
+	/* Accept super-packets, and have NAPI merge what comes in single. */
+	int err = set_option(sock, SOL_UDP, UDP_GRO, 1);
+
+	/*
+	 * The path MTU is the two programs' agreement.  What ICMP says of it, which the
+	 * kernel believes whoever quotes a UDP datagram, stops no connection.
+	 */
+	if (!err)
+		err = ipv4 ? set_option(sock, SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE) :
+			     set_option(sock, SOL_IPV6, IPV6_MTU_DISCOVER,
+					IPV6_PMTUDISC_PROBE);
+	return err;
+}
+
 static struct socket *rove_open_socket(struct net *net, u16 family)
 {
 	struct udp_tunnel_sock_cfg tunnel = {
@@ -141,14 +162,12 @@ static struct socket *rove_open_socket(struct net *net, u16 family)
 		.ipv6_v6only = family == AF_INET6,
 	};
 	struct socket *sock;
-	int err, one = 1;
+	int err;
 
 	err = udp_sock_create(net, &port, &sock);
 	if (err)
 		return ERR_PTR(err);
-	/* Accept super-packets, and have NAPI merge what comes in single. */
-	err = sock->ops->setsockopt(sock, SOL_UDP, UDP_GRO,
-				    KERNEL_SOCKPTR(&one), sizeof(one));
+	err = set_options(sock, family == AF_INET);
 	if (err) {
 		sock_release(sock);
 		return ERR_PTR(err);
@@ -156,19 +175,11 @@ static struct socket *rove_open_socket(struct net *net, u16 family)
 	rove_tunnel_setup(net, sock, &tunnel);
 	/* Tunnels do not want to hear themselves, members of a group do. */
 	if (family == AF_INET)
-		err = sock->ops->setsockopt(sock, SOL_IP, IP_MULTICAST_LOOP,
-					    KERNEL_SOCKPTR(&one), sizeof(one));
+		err = set_option(sock, SOL_IP, IP_MULTICAST_LOOP, 1);
 	if (err) {
 		rove_tunnel_release(sock);
 		return ERR_PTR(err);
 	}
-	/*
-	 * The path MTU is the two programs' agreement.  What ICMP says of it, which the
-	 * kernel believes whoever quotes a UDP datagram, stops no connection.  IPv6 does
-	 * not ask the socket: see open_skb().
-	 */
-	if (family == AF_INET)
-		ip_sock_set_mtu_discover(sock->sk, IP_PMTUDISC_PROBE);
 	return sock;
 }
 
