@@ -23,14 +23,15 @@ told() {
 	wait_for "$WAIT" eval '[[ $(port_events "$file") == "$all" ]]' || { echo "told: $(port_events "$file")"; return 1; }
 }
 
-# flow_start ADDRESS-A ADDRESS-B OPTIONS: both programs in the initial namespace
+# flow_start ADDRESS-A ADDRESS-B OPTIONS: both programs in the initial namespace; they spin, and
+# let what disturbs them go first
 flow_start() {
 	local ga gb p=$((port++)); echo $port > "$tmp/port"
 	ga=$(gid_index "$LA" "$1") && gb=$(gid_index "$LB" "$2") || { echo "no GIDs"; return 1; }
 	shift 2
-	"$bin/flow" -d "$LA" -g "$ga" -p $p "$@" > "$tmp/flow.a" 2>&1 & flow_a=$!
+	nice -n 10 "$bin/flow" -d "$LA" -g "$ga" -p $p "$@" > "$tmp/flow.a" 2>&1 & flow_a=$!
 	wait_for 20 listening "" $p || { cat "$tmp/flow.a"; return 1; }
-	"$bin/flow" -d "$LB" -g "$gb" -p $p "$@" 127.0.0.1 > "$tmp/flow.b" 2>&1 & flow_b=$!
+	nice -n 10 "$bin/flow" -d "$LB" -g "$gb" -p $p "$@" 127.0.0.1 > "$tmp/flow.b" 2>&1 & flow_b=$!
 	moves
 }
 flow_show() { grep -v '^at ' "$tmp/flow.a" | sed 's/^/A: /'; grep -v '^at ' "$tmp/flow.b" | sed 's/^/B: /'; }
