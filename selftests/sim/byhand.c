@@ -660,18 +660,24 @@ static void late(void)
 	tqp_timer(q);
 }
 
+/* @n WRITEs are sent, and then nothing is heard, until the oldest is sent again. */
+static void writes_until_probed(u32 n)
+{
+	start(ROVE_SVC_RC);
+	q->t.timeout = 20;
+	while (n--)
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	sim_run_until(probed, NS_PER_S);
+}
+
 /* A probe is answered by what it says and no more: what was sent behind it is lost. */
 static void loss_found(void)
 {
 	u64 t;
 	u32 i;
 
-	start(ROVE_SVC_RC);
-	q->t.timeout = 20;
-	for (i = 0; i < 3; i++)
-		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
-	tqp_send(q);
-	sim_run_until(probed, NS_PER_S);
+	writes_until_probed(3);
 	CHECK(wired == 4 && wire[3].psn == PSN && wire[3].ask, "%u packets", wired);
 	t = sim.now;
 	ack(PSN, 1);
@@ -769,12 +775,7 @@ static void congestion(void)
 	CHECK(q->t.req.cwnd == 4, "cwnd %u of 8", q->t.req.cwnd);
 
 	/* Also after one that nobody told of. */
-	start(ROVE_SVC_RC);
-	q->t.timeout = 20;
-	for (i = 0; i < 40; i++)
-		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
-	tqp_send(q);
-	sim_run_until(probed, NS_PER_S);
+	writes_until_probed(40);
 	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ACK_PLAIN, 1, 0);
 	sim_run_until(resent, NS_PER_S);
 	CHECK(q->t.req.cwnd == 4 && wired == 40 + 1 + 4, "cwnd %u, %u packets",

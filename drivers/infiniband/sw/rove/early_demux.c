@@ -10,7 +10,6 @@
 #include <net/inet_dscp.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
-#include <net/ip6_fib.h>
 #include <net/ipv6.h>
 #include <net/xfrm.h>
 #include "compat.h"
@@ -163,9 +162,6 @@ void rove_early_demux_learn(struct rove_net *rnet, const struct sk_buff *skb)
 		return;
 	}
 	r->key = key;
-	r->route.dst = dst;
-	r->route.since = jiffies;
-	if (key.version == 6)
-		r->route.cookie = rt6_get_cookie(dst_rt6_info(dst));
+	rove_route_set(&r->route, dst, key.version == 6);
 	replace(at, r);
 }

@@ -200,12 +200,7 @@ struct dst_entry *rove_net_route(struct rove_qp *qp)
 	if (likely(rove_route_good(r)))
 		return r->dst;
 	rove_net_forget_route(qp);
-	r->dst = qp->av.ipv6 ? route6(qp) : route4(qp);
-	if (r->dst && qp->av.ipv6)
-		r->cookie = rt6_get_cookie(dst_rt6_info(r->dst));
-	else
-		r->cookie = 0;
-	r->since = jiffies;
+	rove_route_set(r, qp->av.ipv6 ? route6(qp) : route4(qp), qp->av.ipv6);
 	return r->dst;
 }
 

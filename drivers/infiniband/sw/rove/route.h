@@ -7,6 +7,8 @@
 
 #include <linux/jiffies.h>
 #include <net/dst.h>
+#include <net/ip6_fib.h>
+#include "compat.h"
 
 /*
  * What the kernel does not announce counts after this: a gateway that has died, a redirect
@@ -25,6 +27,14 @@ struct rove_route {
 	u32 cookie;
 	unsigned long since;
 };
+
+/* Remember @dst, whose reference @r takes over; or that there is none: NULL. */
+static inline void rove_route_set(struct rove_route *r, struct dst_entry *dst, bool ipv6)
+{
+	r->dst = dst;
+	r->cookie = dst && ipv6 ? rt6_get_cookie(dst_rt6_info(dst)) : 0;
+	r->since = jiffies;
+}
 
 /* May it be used?  Within rcu_read_lock(). */
 static inline bool rove_route_good(const struct rove_route *r)
