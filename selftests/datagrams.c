@@ -3,9 +3,10 @@
  * datagrams - UD through libibverbs, one process and one link: network header,
  * Q_Keys, address handles from completions, errors, multicast
  *
- *	datagrams DEVICE GID_INDEX [MULTICAST_GID]
+ *	datagrams DEVICE GID_INDEX [MULTICAST_GID [stay]]
  *
- * The link's own address is the peer's.  Prints TAP.
+ * The link's own address is the peer's.  Prints TAP; or, told to stay, is a member of the
+ * group until killed.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -712,6 +713,14 @@ static void test_at_once(const union ibv_gid *group)
 	outcome(good, "a group's first two members come and leave at once");
 }
 
+static void stay(const union ibv_gid *group)
+{
+	if (ibv_attach_mcast(end_new(QKEY, 0)->qp, group, 0))
+		die("ibv_attach_mcast");
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -729,6 +738,10 @@ int main(int argc, char **argv)
 	if (!ctx || ibv_query_gid(ctx, 1, gid_index, &gid))
 		die(argv[1]);
 	pd = ibv_alloc_pd(ctx);
+	if (argc > 3 && inet_pton(AF_INET6, argv[3], group.raw) != 1)
+		return 2;
+	if (argc > 4)
+		stay(&group);
 	ah = make_ah(&gid);
 	if (!pd || !ah)
 		die("an address handle");
@@ -744,8 +757,6 @@ int main(int argc, char **argv)
 	test_paced(a, b, ah);
 	test_gone(b);
 	if (argc > 3) {
-		if (inet_pton(AF_INET6, argv[3], group.raw) != 1)
-			return 2;
 		test_at_once(&group);
 		test_refusing(&group);
 		test_multicast(&group);

@@ -37,6 +37,9 @@ struct rove_net;
  * @next_ah: where to look for a free number; guarded by @ahs's lock
  * @groups: multicast groups by address; RCU lookup; mcast.c
  * @group_lock: guards them against other writers; RTNL nests inside
+ * @group_list: the same groups
+ * @join_again: has them follow the link's netdev into a bridge or a bond, and out; holds
+ *	a reference on @ibdev while it is queued
  * @srqs: XRC SRQs by number; RCU lookup; xrc.c
  * @next_srq: where to look for a free number; xrc.c
  * @qp_lock: guards @qp_list
@@ -69,6 +72,8 @@ struct rove_dev {
 	u32 next_ah;
 	struct rhashtable groups;
 	struct mutex group_lock;
+	struct list_head group_list;
+	struct work_struct join_again;
 	struct xarray srqs;
 	u32 next_srq;
 	spinlock_t qp_lock;

@@ -25,6 +25,7 @@
 #include <rdma/rove-abi.h>
 #include "link.h"
 #include "dev.h"
+#include "mcast.h"
 #include "netns.h"
 #include "qp.h"
 
@@ -110,6 +111,24 @@ static void rove_link_update_port(struct rove_dev *rdev)
 	ib_dispatch_event(&event);
 }
 
+/* It may be the netdev that hears multicast for a link, or have been. */
+static void rove_link_listener_changed(struct net_device *ndev)
+{
+	struct rove_net *rnet = rove_net(dev_net(ndev));
+	struct rove_dev *rdev;
+	int bucket;
+
+	if (!rnet)
+		return;
+	rcu_read_lock();
+	hash_for_each_rcu(rnet->links, bucket, rdev, node) {
+		if (rdev->ndev == ndev ||
+		    netdev_has_upper_dev_all_rcu(rdev->ndev, ndev))
+			rove_groups_listener_changed(rdev);
+	}
+	rcu_read_unlock();
+}
+
 /*
  * Addresses and VLANs are ib_core's business, the MTU and the name are looked
  * up when somebody asks.  A link that is not registered yet, or not registered
@@ -123,6 +142,15 @@ static int rove_link_event(struct notifier_block *nb, unsigned long what,
 	struct rove_dev *rdev;
 
 	ASSERT_RTNL();
+
+	switch (what) {
+	case NETDEV_UP:
+	case NETDEV_CHANGEMTU:
+	case NETDEV_CHANGEUPPER:
+	case NETDEV_UNREGISTER:
+		rove_link_listener_changed(ndev);
+		break;
+	}
 
 	rcu_read_lock();
 	rdev = rove_net_find(rove_net(dev_net(ndev)), ndev->ifindex);

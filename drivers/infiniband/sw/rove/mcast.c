@@ -21,14 +21,20 @@ static const struct rhashtable_params group_table = {
 	.automatic_shrinking = true,
 };
 
+static void join_again(struct work_struct *work);
+
 int rove_group_table_init(struct rove_dev *rdev)
 {
 	mutex_init(&rdev->group_lock);
+	INIT_LIST_HEAD(&rdev->group_list);
+	INIT_WORK(&rdev->join_again, join_again);
 	return rhashtable_init(&rdev->groups, &group_table);
 }
 
 void rove_group_table_destroy(struct rove_dev *rdev)
 {
+	/* It has put its reference, but may not have returned. */
+	cancel_work_sync(&rdev->join_again);
 	rhashtable_destroy(&rdev->groups);
 	mutex_destroy(&rdev->group_lock);
 }
@@ -55,28 +61,76 @@ static struct net_device *listener(struct rove_dev *rdev)
 	return dev;
 }
 
+static void leave(struct rove_group *g)
+{
+	ASSERT_RTNL();
+
+	if (g->in_dev) {
+		ip_mc_dec_group(g->in_dev, g->addr.s6_addr32[3]);
+		in_dev_put(g->in_dev);
+	}
+	if (g->in6_dev) {
+		/* One that the netdev has lost has left its groups. */
+		if (__in6_dev_get(g->in6_dev->dev) == g->in6_dev)
+			ipv6_dev_mc_dec(g->in6_dev->dev, &g->addr);
+		in6_dev_put(g->in6_dev);
+	}
+	g->in_dev = NULL;
+	g->in6_dev = NULL;
+}
+
+static int join4(struct rove_group *g, struct in_device *in_dev)
+{
+	ASSERT_RTNL();
+
+	if (in_dev == g->in_dev)
+		return in_dev ? 0 : -ENODEV;
+	leave(g);
+	if (!in_dev)
+		return -ENODEV;
+	ip_mc_inc_group(in_dev, g->addr.s6_addr32[3]);
+	in_dev_hold(in_dev);
+	g->in_dev = in_dev;
+	return 0;
+}
+
+static int join6(struct rove_group *g, struct inet6_dev *in6_dev)
+{
+	int err;
+
+	ASSERT_RTNL();
+
+	if (in6_dev == g->in6_dev)
+		return in6_dev ? 0 : -ENODEV;
+	leave(g);
+	if (!in6_dev)
+		return -ENODEV;
+	err = ipv6_dev_mc_inc(in6_dev->dev, &g->addr);
+	if (err)
+		return err;
+	in6_dev_hold(in6_dev);
+	g->in6_dev = in6_dev;
+	return 0;
+}
+
+/* Be a member on the netdev that is the listener now, and nowhere else. */
 static int join(struct rove_dev *rdev, struct rove_group *g)
 {
-	struct in_device *in_dev;
 	struct net_device *dev;
-	int err = 0;
+	bool there;
+	int err;
+
+	lockdep_assert_held(&rdev->group_lock);
 
 	rtnl_lock();
 	dev = listener(rdev);
-	if (dev->reg_state != NETREG_REGISTERED) {
-		err = -ENODEV;
-	} else if (ipv6_addr_v4mapped(&g->addr)) {
-		in_dev = __in_dev_get_rtnl(dev);
-		if (in_dev)
-			ip_mc_inc_group(in_dev, g->addr.s6_addr32[3]);
-		else
-			err = -ENODEV;
-	} else if (!rdev->rnet->sk6) {
+	there = dev->reg_state == NETREG_REGISTERED;
+	if (ipv6_addr_v4mapped(&g->addr))
+		err = join4(g, there ? __in_dev_get_rtnl(dev) : NULL);
+	else if (rdev->rnet->sk6)
+		err = join6(g, there ? __in6_dev_get(dev) : NULL);
+	else
 		err = -EAFNOSUPPORT;
-	} else {
-		err = ipv6_dev_mc_inc(dev, &g->addr);
-	}
-	g->ifindex = dev->ifindex;
 	rtnl_unlock();
 	if (err)
 		ibdev_warn_ratelimited(&rdev->ibdev,
@@ -85,25 +139,24 @@ static int join(struct rove_dev *rdev, struct rove_group *g)
 	return err;
 }
 
-/* The netdev, or its being a member, may be gone: then there is nothing to leave. */
-static void leave(struct rove_dev *rdev, const struct rove_group *g)
+static void join_again(struct work_struct *work)
 {
-	struct in_device *in_dev;
-	struct net_device *dev;
+	struct rove_dev *rdev = container_of(work, struct rove_dev, join_again);
+	struct rove_group *g;
 
-	rtnl_lock();
-	dev = __dev_get_by_index(rdev->rnet->net, g->ifindex);
-	if (!dev)
-		goto unlock;
-	if (ipv6_addr_v4mapped(&g->addr)) {
-		in_dev = __in_dev_get_rtnl(dev);
-		if (in_dev)
-			ip_mc_dec_group(in_dev, g->addr.s6_addr32[3]);
-	} else {
-		ipv6_dev_mc_dec(dev, &g->addr);
-	}
-unlock:
-	rtnl_unlock();
+	mutex_lock(&rdev->group_lock);
+	list_for_each_entry(g, &rdev->group_list, list)
+		join(rdev, g);
+	mutex_unlock(&rdev->group_lock);
+	ib_device_put(&rdev->ibdev);
+}
+
+/* By a work item: group_lock is not to be taken within RTNL. */
+void rove_groups_listener_changed(struct rove_dev *rdev)
+{
+	if (atomic_read(&rdev->num_group) && ib_device_try_get(&rdev->ibdev) &&
+	    !schedule_work(&rdev->join_again))
+		ib_device_put(&rdev->ibdev);
 }
 
 static struct rove_member *find_member(struct rove_group *g, struct rove_qp *qp)
@@ -140,13 +193,17 @@ static struct rove_group *create_group(struct rove_dev *rdev,
 		kfree(g);
 		return ERR_PTR(err);
 	}
+	list_add(&g->list, &rdev->group_list);
 	return g;
 }
 
 /* Nobody knows of it (any more). */
 static void destroy_group(struct rove_dev *rdev, struct rove_group *g)
 {
-	leave(rdev, g);
+	list_del(&g->list);
+	rtnl_lock();
+	leave(g);
+	rtnl_unlock();
 	rove_dev_uncharge(&rdev->num_group);
 	kfree_rcu(g, rcu);
 }

@@ -15,6 +15,8 @@
 #include <linux/rhashtable.h>
 #include <rdma/ib_verbs.h>
 
+struct in_device;
+struct inet6_dev;
 struct rove_dev;
 struct rove_qp;
 
@@ -24,7 +26,9 @@ struct rove_qp;
  * @addr: its address; IPv4 mapped into IPv6, as GIDs are
  * @members: struct rove_member; RCU
  * @num: of them
- * @ifindex: netdev that has joined
+ * @list: in rove_dev.group_list
+ * @in_dev: IPv4 of the netdev that has joined, referenced; or NULL
+ * @in6_dev: the same of IPv6
  * @rcu: freed after a grace period
  */
 struct rove_group {
@@ -32,7 +36,9 @@ struct rove_group {
 	struct in6_addr addr;
 	struct list_head members;
 	u32 num;
-	int ifindex;
+	struct list_head list;
+	struct in_device *in_dev;
+	struct inet6_dev *in6_dev;
 	struct rcu_head rcu;
 };
 
@@ -55,6 +61,12 @@ struct rove_member {
 /* The group of this address, or NULL; within rcu_read_lock(). */
 struct rove_group *rove_group_find(struct rove_dev *rdev,
 				   const struct in6_addr *addr);
+
+/*
+ * Another netdev than before may be what hears the link's packets, or the same has got
+ * its IP anew: follow with all groups, soon.  Context: any, the link registered or not.
+ */
+void rove_groups_listener_changed(struct rove_dev *rdev);
 
 int rove_group_table_init(struct rove_dev *rdev);
 void rove_group_table_destroy(struct rove_dev *rdev);
