@@ -133,6 +133,10 @@ t "  and both ends are told: port error, port active" both_told
 goes_on "the address is removed and given back" -4 addr_back
 t "  and is a GID again" addr_of
 goes_on "MTU 1000 with a path MTU of 1024, and back" -4 mtu_back
+nA ip addr add $A4/32 dev lo && nA ip addr add $A6/128 dev lo nodad || bail "addresses on lo"
+t "lo has the address, too, and both ends are here, IPv4" "$bin/scale" $LA "$(gid_index $LA $A4)" $LA "$(gid_index $LA $A4)" cycles 5
+t "the same over IPv6" "$bin/scale" $LA "$(gid_index $LA $A6)" $LA "$(gid_index $LA $A6)" cycles 5
+nA ip addr del $A4/32 dev lo; nA ip addr del $A6/128 dev lo
 [[ $1 == core ]] && done_testing
 if [[ -e $cpu1 ]]; then
 	goes_on "a CPU is taken away and given back, three times" -4 unplug

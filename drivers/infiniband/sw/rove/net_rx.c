@@ -68,17 +68,34 @@ static bool is_train(const struct sk_buff *skb)
 	return skb_is_gso(skb) && skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4;
 }
 
-/* The link that has the destination address among its GIDs. */
+/* IPv4 mapped into IPv6, as GIDs are. */
+static void dest_addr(const struct sk_buff *skb, struct in6_addr *addr)
+{
+	if (ip_hdr(skb)->version == 4)
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, addr);
+	else
+		*addr = ipv6_hdr(skb)->daddr;
+}
+
+/*
+ * The link that has the destination address among its GIDs.  A second device may have
+ * the address, too, and be the one that IP finds: lo has those of a load balancer.
+ */
 static struct rove_dev *find_by_addr(struct rove_net *rnet,
 				     const struct sk_buff *skb)
 {
+	struct rove_dev *rdev = NULL;
 	struct net_device *dev;
+	struct in6_addr addr;
 
+	dest_addr(skb, &addr);
 	if (ip_hdr(skb)->version == 4)
 		dev = __ip_dev_find(rnet->net, ip_hdr(skb)->daddr, false);
 	else
-		dev = ipv6_dev_find(rnet->net, &ipv6_hdr(skb)->daddr, NULL);
-	return dev ? rove_net_find_owner(rnet, dev) : NULL;
+		dev = ipv6_dev_find(rnet->net, &addr, NULL);
+	if (dev)
+		rdev = rove_net_find_owner(rnet, dev);
+	return rdev ?: rove_net_find_gid(rnet, (union ib_gid *)&addr);
 }
 
 /* The device that a packet came in by, which a VRF shows as itself. */
@@ -352,10 +369,7 @@ static noinline void receive_multicast(struct rx *rx, struct rove_pkt *pkt,
 	const struct rove_group *g;
 	struct in6_addr addr;
 
-	if (ip_hdr(skb)->version == 4)
-		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &addr);
-	else
-		addr = ipv6_hdr(skb)->daddr;
+	dest_addr(skb, &addr);
 	g = rove_group_find(rx->rdev, &addr);
 	if (!g || !(pkt->op->flags & ROVE_OPF_DETH)) {
 		rove_count(rx->rdev, RX_NO_QP);

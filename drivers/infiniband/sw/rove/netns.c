@@ -18,6 +18,7 @@
 #include <linux/wait_bit.h>
 #include <net/netns/generic.h>
 #include <net/udp_tunnel.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 #include "netns.h"
 #include "compat.h"
@@ -62,6 +63,27 @@ struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
 	}
 	hash_for_each_rcu(rnet->links, bucket, rdev, node) {
 		if (netdev_has_upper_dev_all_rcu(rdev->ndev, dev))
+			return rdev;
+	}
+	return NULL;
+}
+
+struct rove_dev *rove_net_find_gid(struct rove_net *rnet, const union ib_gid *gid)
+{
+	const struct ib_gid_attr *attr;
+	struct rove_dev *rdev;
+	int bucket;
+
+	hash_for_each_rcu(rnet->links, bucket, rdev, node) {
+		/* It may not have its table yet, or no longer. */
+		if (!ib_device_try_get(&rdev->ibdev))
+			continue;
+		attr = rdma_find_gid(&rdev->ibdev, gid,
+				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+		if (!IS_ERR(attr))
+			rdma_put_gid_attr(attr);
+		ib_device_put(&rdev->ibdev);
+		if (!IS_ERR(attr))
 			return rdev;
 	}
 	return NULL;

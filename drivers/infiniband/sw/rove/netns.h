@@ -15,6 +15,7 @@ struct rove_dev;
 struct sk_buff;
 struct udphdr;
 struct rove_in_route;
+union ib_gid;
 
 #define ROVE_LINK_HASH_BITS	4
 #define ROVE_IN_ROUTE_BITS	8
@@ -86,6 +87,16 @@ struct rove_dev *rove_net_find(struct rove_net *rnet, int ifindex);
  */
 struct rove_dev *rove_net_find_owner(struct rove_net *rnet,
 				     struct net_device *dev);
+
+/**
+ * rove_net_find_gid() - the link that has an address among its GIDs
+ * @rnet: the namespace's part
+ * @gid: the address
+ *
+ * Context: under rcu_read_lock(); walks over tables.
+ * Return: the link, the first if there are several, or NULL.
+ */
+struct rove_dev *rove_net_find_gid(struct rove_net *rnet, const union ib_gid *gid);
 
 /**
  * rove_net_udp() - the UDP header of a packet for RoCE's port
