@@ -305,6 +305,22 @@ static void t_full(void)
 	CHECK(!moderate(0, 0));
 }
 
+/* A full CQ has room for another completion as soon as one is looked at. */
+static void t_session(void)
+{
+	struct ibv_poll_cq_attr attr = {};
+	bool right = true;
+	int i;
+
+	for (i = 0; i < DEPTH; i++)
+		CHECK(message());
+	CHECK(!ibv_start_poll(b.cq, &attr));
+	for (i = 0; i < 3 * DEPTH && right; i++)
+		right = b.cq->status == IBV_WC_SUCCESS && message() && !ibv_next_poll(b.cq);
+	ibv_end_poll(b.cq);
+	CHECK(right && drain(&b) == DEPTH - 1);
+}
+
 static void t_clock(void)
 {
 	struct ibv_poll_cq_attr attr = {};
@@ -712,6 +728,7 @@ int main(int argc, char **argv)
 	run("moderation: 32 messages, fewer events", t_fewer);
 	run("moderation by time: the event comes then, and not before", t_period);
 	run("moderation: a full CQ waits for nothing", t_full);
+	run("work posted while a CQ is polled: it is as large as it says", t_session);
 	run("completion timestamps: monotonic, between post and poll; wall clock", t_clock);
 	run("thread and parent domains", t_domains);
 	run("a rate limit is kept", t_rate);

@@ -165,8 +165,7 @@ unlock:
 }
 
 /*
- * The kernel allocates the new ring, moves there what we have not polled
- * (reading our consumer index, which is why it is published first), carries
+ * The kernel allocates the new ring, moves there what we have not polled, carries
  * over the arm word, and answers with the new ring's whereabouts.
  *
  * From then on the old ring is dead.  Should the new one not be mappable, the
@@ -188,10 +187,6 @@ int rove_resize_cq(struct ibv_cq *ibcq, int cqe)
 	rove_lock(&cq->lock);
 	rove_lock(&cq->arm_lock);
 
-	if (cq->ring.hdr && cq->published != cq->cons) {
-		rove_index_store(&cq->ring.hdr->cons, cq->cons);
-		cq->published = cq->cons;
-	}
 	ret = ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd),
 				&resp.core, sizeof(resp));
 	if (ret)
@@ -203,9 +198,7 @@ int rove_resize_cq(struct ibv_cq *ibcq, int cqe)
 		ret = map_ring(cq, &ring, &resp.own.cq);
 	cq->ring = ring;
 	cq->cons = 0;
-	cq->published = 0;
 	cq->prod = 0;
-	cq->cur = NULL;
 unlock:
 	rove_unlock(&cq->arm_lock);
 	rove_unlock(&cq->lock);
@@ -255,7 +248,6 @@ void rove_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
 	if (gone) {
 		cq->cons += gone;
 		rove_index_store(&cq->ring.hdr->cons, cq->cons);
-		cq->published = cq->cons;
 	}
 unlock:
 	rove_unlock(&cq->lock);

@@ -3,7 +3,7 @@
  * Taking completions: ibv_poll_cq(), and ibv_start_poll() and its kin.
  *
  * The kernel's producer index is read when what is known of it runs out, our
- * consumer index is written once a batch, so that a CQE costs one cache line.
+ * consumer index is written once a call, so that a CQE costs one cache line.
  * What stands in a CQE is handed out, never used to find anything.
  */
 #include <errno.h>
@@ -40,7 +40,6 @@ static inline int ready(struct rove_cq *cq, uint32_t want)
 static inline void publish(struct rove_cq *cq)
 {
 	rove_index_store(&cq->ring.hdr->cons, cq->cons);
-	cq->published = cq->cons;
 }
 
 static inline enum ibv_wc_status to_status(uint32_t status)
@@ -165,25 +164,21 @@ unlock:
 	return n;
 }
 
-/* Makes the next CQE the current one. */
+/*
+ * Makes the next CQE the current one: a copy of it, since the kernel has the slot back at
+ * once.  What a program posts within its session may complete there and then, and
+ * a CQ that is as large as all that is outstanding has room for it.
+ */
 static inline int take(struct rove_cq *cq)
 {
 	int n = ready(cq, 1);
 
-	/*
-	 * A session may last, even wait for more: give the kernel back what is
-	 * done with before the ring runs full.
-	 */
-	if (unlikely(n <= 0)) {
-		if (!n && cq->cons != cq->published)
-			publish(cq);
+	if (unlikely(n <= 0))
 		return n ? EIO : ENOENT;
-	}
-	if (unlikely(cq->cons - cq->published > cq->ring.depth / 4))
-		publish(cq);
-	cq->cur = rove_ring_slot(&cq->ring, cq->cons++);
-	cq->vcq.cq_ex.wr_id = cq->cur->wr_id;
-	cq->vcq.cq_ex.status = to_status(cq->cur->status);
+	cq->cur = *(const struct rove_cqe *)rove_ring_slot(&cq->ring, cq->cons++);
+	publish(cq);
+	cq->vcq.cq_ex.wr_id = cq->cur.wr_id;
+	cq->vcq.cq_ex.status = to_status(cq->cur.status);
 	return 0;
 }
 
@@ -216,15 +211,12 @@ static int next_poll(struct ibv_cq_ex *ibcq)
 
 static void end_poll(struct ibv_cq_ex *ibcq)
 {
-	struct rove_cq *cq = to_rove_cq_ex(ibcq);
-
-	publish(cq);
-	rove_unlock(&cq->lock);
+	rove_unlock(&to_rove_cq_ex(ibcq)->lock);
 }
 
 static inline const struct rove_cqe *cur(struct ibv_cq_ex *ibcq)
 {
-	return to_rove_cq_ex(ibcq)->cur;
+	return &to_rove_cq_ex(ibcq)->cur;
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)

@@ -133,7 +133,6 @@ struct rove_ah {
  *	@ring changes under both locks
  * @ring: the completions
  * @cons: next CQE to be taken
- * @published: @cons as the kernel knows it
  * @prod: the kernel's index as last read; CQEs before it may be looked at
  * @cur: extended poll: the CQE that ibv_wc_read_*() are about
  */
@@ -144,9 +143,8 @@ struct rove_cq {
 	struct rove_lock arm_lock;
 	struct rove_ring ring;
 	uint32_t cons;
-	uint32_t published;
 	uint32_t prod;
-	const struct rove_cqe *cur;
+	struct rove_cqe cur;
 };
 
 /**
