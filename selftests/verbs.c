@@ -384,9 +384,9 @@ static void *give(struct ibv_pd *pd, void *context, size_t size, size_t alignmen
 {
 	void *p;
 
-	memory.wrong |= !pd || context != &memory || !type || type > 3 ||
-			alignment & (alignment - 1);
-	if (type == 2)
+	memory.wrong |= !pd || context != &memory || type >> 32 != 0x726f7665 ||
+			!(uint32_t)type || (uint32_t)type > 3 || alignment & (alignment - 1);
+	if ((uint32_t)type == 2)
 		return IBV_ALLOCATOR_USE_DEFAULT;
 	memory.given[type & 3]++;
 	if (posix_memalign(&p, alignment, size))

@@ -155,7 +155,8 @@ void *rove_object_alloc(struct ibv_pd *ibpd, size_t size, enum rove_resource typ
 	if (!pd || !pd->alloc)
 		return calloc(1, size);
 	__atomic_fetch_add(&pd->users, 1, __ATOMIC_RELAXED);
-	object = pd->alloc(ibpd, pd->alloc_context, size, ROVE_OBJECT_ALIGN, type);
+	object = pd->alloc(ibpd, pd->alloc_context, size, ROVE_OBJECT_ALIGN,
+			   ROVE_RESOURCE_TYPE(type));
 	if (object && object != IBV_ALLOCATOR_USE_DEFAULT) {
 		*owner = pd;
 		return memset(object, 0, size);
@@ -174,6 +175,6 @@ void rove_object_free(struct rove_pd *owner, void *object, enum rove_resource ty
 		free(object);
 		return;
 	}
-	owner->free(&owner->pd, owner->alloc_context, object, type);
+	owner->free(&owner->pd, owner->alloc_context, object, ROVE_RESOURCE_TYPE(type));
 	__atomic_fetch_sub(&owner->users, 1, __ATOMIC_RELEASE);
 }

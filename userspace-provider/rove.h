@@ -107,7 +107,8 @@ struct rove_pd {
 /* Of memory that a program's allocator gives; a cache line. */
 #define ROVE_OBJECT_ALIGN	64
 
-/* What a program's allocator is told that the memory is for (rove(7)). */
+/* What a program's allocator is told that the memory is for, and whose (rove(7)). */
+#define ROVE_RESOURCE_TYPE(type)	((uint64_t)ROVE_DRIVER_ID << 32 | (type))
 enum rove_resource {
 	ROVE_RESOURCE_QP = 1,
 	ROVE_RESOURCE_CQ = 2,

@@ -861,9 +861,10 @@ static void *give(struct ibv_pd *of, void *context, size_t size, size_t alignmen
 	void *p = NULL;
 
 	(void)of;
-	if (type == ROVE_RESOURCE_SRQ)
+	CHECK(type >> 32 == ROVE_DRIVER_ID);
+	if ((uint32_t)type == ROVE_RESOURCE_SRQ)
 		return NULL;
-	if (type == ROVE_RESOURCE_CQ)
+	if ((uint32_t)type == ROVE_RESOURCE_CQ)
 		return IBV_ALLOCATOR_USE_DEFAULT;
 	if (context == ctx && !posix_memalign(&p, alignment, size)) {
 		given++;
@@ -875,7 +876,7 @@ static void *give(struct ibv_pd *of, void *context, size_t size, size_t alignmen
 static void take_back(struct ibv_pd *of, void *context, void *p, uint64_t type)
 {
 	(void)of;
-	if (context == ctx && type == ROVE_RESOURCE_QP)
+	if (context == ctx && type == ROVE_RESOURCE_TYPE(ROVE_RESOURCE_QP))
 		given_back++;
 	free(p);
 }
