@@ -3,7 +3,7 @@
  * dmabuf.c - regions in buffers of another driver's: what is written there is what
  * its other users see, and the reverse; what must be refused; who goes first
  *
- *	dmabuf DEV-A GID-INDEX-A DEV-B GID-INDEX-B udmabuf|vgem
+ *	dmabuf DEV-A GID-INDEX-A DEV-B GID-INDEX-B udmabuf|vgem|moves-pin|moves-attach
  *
  * b's memory is the buffer, a's is memory of this process.
  */
@@ -45,6 +45,8 @@ struct drm_mode_create_dumb {
 #define DRM_IOCTL_GEM_CLOSE		_IOW('d', 0x09, struct drm_gem_close)
 #define DRM_IOCTL_PRIME_HANDLE_TO_FD	_IOWR('d', 0x2d, struct drm_prime_handle)
 #define DRM_IOCTL_MODE_CREATE_DUMB	_IOWR('d', 0xb2, struct drm_mode_create_dumb)
+#define ROVE_MOVES_PIN			_IO('R', 1)	/* kmod/rove_moves.c */
+#define ROVE_MOVES_ATTACH		_IO('R', 2)
 #define DRM_CLOEXEC			O_CLOEXEC
 #define DRM_RDWR			O_RDWR
 
@@ -101,6 +103,8 @@ static void exporter_open(void)
 	dev = -1;
 	if (!strcmp(exporter, "udmabuf")) {
 		dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	} else if (!strncmp(exporter, "moves", 5)) {
+		dev = open("/dev/rove_moves", O_RDWR | O_CLOEXEC);
 	} else {
 		for (i = 0; i < 16 && dev < 0; i++) {
 			snprintf(path, sizeof(path), "/dev/dri/card%d", i);
@@ -118,9 +122,15 @@ static void exporter_open(void)
 /* A buffer of @len bytes: its file descriptor. */
 static int export(size_t len)
 {
-	int fd = strcmp(exporter, "udmabuf") ? vgem(len, DRM_RDWR | DRM_CLOEXEC) :
-					      udmabuf(len);
+	int fd;
 
+	if (!strcmp(exporter, "udmabuf"))
+		fd = udmabuf(len);
+	else if (!strcmp(exporter, "vgem"))
+		fd = vgem(len, DRM_RDWR | DRM_CLOEXEC);
+	else
+		fd = ioctl(dev, strcmp(exporter, "moves-pin") ? ROVE_MOVES_ATTACH :
+							       ROVE_MOVES_PIN, len);
 	if (fd < 0)
 		die("no buffer");
 	return fd;
@@ -175,8 +185,8 @@ static void t_data(void)
 		{ 0, LEN }, { 0, 1 }, { LEN - 1, 1 }, { 4095, 2 }, { 12345, 200001 },
 	};
 	int fd = export(LEN);
-	char *p = map(fd, LEN);
 	struct ibv_mr *m = ibv_reg_dmabuf_mr(b.pd, 0, LEN, IOVA, fd, ALL);
+	char *p = map(fd, LEN);		/* which moves it, if nobody has it pinned */
 	unsigned int i;
 
 	CHECK(m);
@@ -438,7 +448,7 @@ int main(int argc, char **argv)
 	run("a region in the middle of a buffer, and what is beyond", t_bounds);
 	run("a region has its own rights", t_rights);
 	run("what cannot be registered", t_refused);
-	if (strcmp(exporter, "udmabuf"))
+	if (!strcmp(exporter, "vgem"))
 		run("a buffer that may only be read", t_read_only);
 	run("everybody else has closed the buffer", t_exporter_gone);
 	run("64 regions of one buffer", t_many);

@@ -12,6 +12,14 @@ modprobe -q vgem
 exporters=()
 [[ -e /dev/udmabuf ]] && exporters+=(udmabuf)
 [[ -d /sys/module/vgem ]] && exporters+=(vgem)
+moves=$here/../build/$(uname -r)/selftests/kmod/rove_moves.ko
+if [[ -f $moves ]]; then
+	insmod "$moves" || bail "rove_moves.ko"
+	exporters+=(moves-pin moves-attach)
+else
+	skip "buffers that move" "no rove_moves.ko: make modules ROVE_TEST_MODULES=1"
+fi
+extra_cleanup() { rmmod rove_moves 2>/dev/null; }
 
 # udmabuf is not in 6.1's; a kernel of our own has what it was built with
 required=()
@@ -21,7 +29,7 @@ case $(uname -r) in
 esac
 has() { [[ " ${exporters[*]} " == *" $1 "* ]]; }
 for e in "${required[@]}"; do t "the kernel has $e" has "$e"; done
-((${#exporters[@]} + T_COUNT)) || skip_all "the kernel has neither udmabuf nor vgem"
+((${#exporters[@]} + T_COUNT)) || skip_all "the kernel has no exporter"
 
 for e in "${exporters[@]}"; do
 	say "exporter: $e"

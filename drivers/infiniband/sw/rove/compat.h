@@ -7,6 +7,7 @@
 #ifndef ROVE_COMPAT_H
 #define ROVE_COMPAT_H
 
+#include <linux/dma-buf.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/version.h>
@@ -73,6 +74,16 @@ static inline struct ib_udata *rove_cq_udata(struct ib_udata *udata)
 #define ROVE_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
 #else
 #define ROVE_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
+#endif
+/* What a buffer's user is told when it moves was renamed, and need not be there in 7.3. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define ROVE_MOVE_NOTIFY
+#else
+static inline void rove_moved(struct dma_buf_attachment *attach)
+{
+}
+
+#define ROVE_MOVE_NOTIFY	.move_notify = rove_moved,
 #endif
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 #define rove_dmabuf_arg		uverbs_attr_bundle

@@ -3,6 +3,7 @@
  * dmabuf.c - see dmabuf.h
  */
 #include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
 #include <linux/iosys-map.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
@@ -18,17 +19,60 @@ ROVE_IMPORT_DMA_BUF;
 /**
  * struct rove_dmabuf - a buffer, and where it is mapped
  * @buf: referenced, so that it stays when its exporter has closed it
+ * @attach: our being attached to it, and its being pinned
  * @map: its memory, as the kernel sees it
  */
 struct rove_dmabuf {
 	struct dma_buf *buf;
+	struct dma_buf_attachment *attach;
 	struct iosys_map map;
 };
+
+/* One that is pinned is never said to move. */
+static const struct dma_buf_attach_ops attach_ops = {
+	ROVE_MOVE_NOTIFY
+};
+
+static bool has_pins(const struct dma_buf *buf)
+{
+	return buf->ops->pin;
+}
+
+/* Have the memory stay where it is. */
+static int hold(struct rove_dmabuf *d, struct ib_device *ibdev)
+{
+	int err;
+
+	if (!has_pins(d->buf)) {
+		d->attach = dma_buf_attach(d->buf, &ibdev->dev);
+		return PTR_ERR_OR_ZERO(d->attach);
+	}
+	d->attach = dma_buf_dynamic_attach(d->buf, &ibdev->dev, &attach_ops, d);
+	if (IS_ERR(d->attach))
+		return PTR_ERR(d->attach);
+	dma_resv_lock(d->buf->resv, NULL);
+	err = dma_buf_pin(d->attach);
+	dma_resv_unlock(d->buf->resv);
+	if (err)
+		dma_buf_detach(d->buf, d->attach);
+	return err;
+}
+
+static void let_go(struct rove_dmabuf *d)
+{
+	if (has_pins(d->buf)) {
+		dma_resv_lock(d->buf->resv, NULL);
+		dma_buf_unpin(d->attach);
+		dma_resv_unlock(d->buf->resv);
+	}
+	dma_buf_detach(d->buf, d->attach);
+}
 
 void rove_dmabuf_free(struct rove_dmabuf *d)
 {
 	dma_buf_end_cpu_access(d->buf, DMA_BIDIRECTIONAL);
 	rove_dma_buf_vunmap(d->buf, &d->map);
+	let_go(d);
 	dma_buf_put(d->buf);
 	kfree(d);
 }
@@ -70,11 +114,17 @@ static struct rove_dmabuf *rove_dmabuf_get(struct ib_device *ibdev, int fd,
 	err = check(ibdev, d->buf, offset, length, access);
 	if (err)
 		goto err_put;
+	err = hold(d, ibdev);
+	if (err) {
+		rove_refuse(ibdev, "dma-buf of %s: it cannot be kept in place: %d",
+			    d->buf->exp_name, err);
+		goto err_put;
+	}
 	err = rove_dma_buf_vmap(d->buf, &d->map);
 	if (err) {
 		rove_refuse(ibdev, "dma-buf of %s: the kernel cannot map it: %d",
 			    d->buf->exp_name, err);
-		goto err_put;
+		goto err_let_go;
 	}
 	/* It takes other instructions than copying memory does. */
 	if (d->map.is_iomem) {
@@ -89,6 +139,8 @@ static struct rove_dmabuf *rove_dmabuf_get(struct ib_device *ibdev, int fd,
 
 err_unmap:
 	rove_dma_buf_vunmap(d->buf, &d->map);
+err_let_go:
+	let_go(d);
 err_put:
 	dma_buf_put(d->buf);
 err_free:

@@ -2,9 +2,9 @@
 /*
  * dmabuf.h - regions in buffers of other drivers' (dma-buf)
  *
- * A device without DMA has nothing to attach to such a buffer.  The kernel's own
- * mapping of it is what is needed, and all that is asked for: while there is
- * one, its exporter keeps the memory where it is.
+ * Without DMA the kernel's own mapping of such a buffer is what is needed.  But it
+ * keeps nothing in place: a graphics driver moves its buffers all the same, or
+ * swaps them out, unless they are pinned or, if it knows no pins, attached to.
  */
 #ifndef ROVE_DMABUF_H
 #define ROVE_DMABUF_H
