@@ -590,6 +590,52 @@ static void t_limited_advice(void)
 	munmap(p, PLACES * 2 * MB);
 }
 
+/* Of memory.stat of this process's control group; -1: it is in none, or it does not tell. */
+static long group_bytes(const char *what)
+{
+	char path[300], line[300], group[200] = "";
+	FILE *f = fopen("/proc/self/cgroup", "r");
+	long v = -1;
+
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "0::%199s", group) != 1)
+		;
+	if (f)
+		fclose(f);
+	if (strlen(group) < 2)
+		return -1;
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.stat", group);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, what, strlen(what)) && line[strlen(what)] == ' ')
+			v = atol(line + strlen(what));
+	if (f)
+		fclose(f);
+	return v;
+}
+
+/* The process's control group pays for its page tables, though a worker fills them. */
+static void t_group_pays(void)
+{
+	uint64_t fetched = counter(&b, "page_prefetches");
+	long before = group_bytes("pagetables"), tables = 0;
+	struct ibv_mr *m;
+	char *p;
+	int i;
+
+	m = ibv_reg_mr(b.pd, NULL, SIZE_MAX, ODP);
+	CHECK(m);
+	p = reserve(PROT_READ, m->lkey);
+	CHECK(!advise_places(0));
+	for (i = 0; i < 3000 && counter(&b, "page_prefetches") < fetched + PLACES; i++)
+		usleep(10000);
+	tables = kib("/proc/self/status", "VmPTE:");
+	printf("# VmPTE is %ld KiB, the group's page tables grew by %ld\n", tables,
+	       (group_bytes("pagetables") - before) / (long)KB);
+	CHECK(group_bytes("pagetables") > before + (long)(PLACES * 4 * KB * 9 / 10));
+	CHECK(!ibv_dereg_mr(m));
+	munmap(p, PLACES * 2 * MB);
+}
+
 #define PIECES	256
 #define PIECE	(256 * KB)	/* across a border of 2 MiB */
 
@@ -1124,6 +1170,10 @@ int main(int argc, char **argv)
 	run("advice", t_prefetch);
 	run("advice about nothing costs nothing", t_idle_advice);
 	run("advice costs what may be locked", t_limited_advice);
+	if (group_bytes("pagetables") < 0)
+		skipped("the control group pays for page tables", "no memory control group");
+	else
+		run("the control group pays for page tables", t_group_pays);
 	run("hardly any locked memory", t_limited);
 	run("too many places under traffic", t_crowded);
 	if (access("/dev/fuse", F_OK)) {

@@ -497,15 +497,11 @@ static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len,
 			       enum want want)
 {
 	struct rove_odp_owner *o = odp->owner;
-	struct mem_cgroup *memcg, *old;
 	bool crowded = false;
 	struct chunk *c;
 
 	if (!is_mapped(o->mm, uva, len))
 		return ERR_PTR(-EFAULT);
-	/* A worker does it, but not at its own expense. */
-	memcg = get_mem_cgroup_from_mm(o->mm);
-	old = set_active_memcg(memcg);
 	mutex_lock(&o->lock);
 	if (odp->closed) {
 		c = ERR_PTR(-EFAULT);
@@ -531,8 +527,6 @@ static struct chunk *get_chunk(struct rove_odp *odp, u64 uva, u64 len,
 		c->users++;
 unlock:
 	mutex_unlock(&o->lock);
-	set_active_memcg(old);
-	mem_cgroup_put(memcg);
 	return c;
 }
 
@@ -688,11 +682,15 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
 		.start = uva & PAGE_MASK, .end = PAGE_ALIGN(uva + len),
 	};
 	struct mm_struct *mm = odp->owner->mm;
+	struct mem_cgroup *memcg, *old;
 	struct chunk *c;
 	int ret;
 
 	if (!mmget_not_zero(mm))
 		return -EFAULT;
+	/* A worker does it, but not at its own expense: chunk, page tables, page cache. */
+	memcg = get_mem_cgroup_from_mm(mm);
+	old = set_active_memcg(memcg);
 	c = get_chunk(odp, uva, len, want);
 	ret = PTR_ERR_OR_ZERO(c);
 	if (ret)
@@ -703,6 +701,8 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
 	kfree(range.hmm_pfns);
 	put_chunk(c);
 out:
+	set_active_memcg(old);
+	mem_cgroup_put(memcg);
 	mmput(mm);
 	return ret;
 }
