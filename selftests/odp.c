@@ -1116,6 +1116,101 @@ static void t_monitored(void)
 	munmap(p, LEN);
 }
 
+/* @p's pages come when its monitor likes. */
+static int watch(char *p)
+{
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)p, LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = monitor_open();
+
+	if (fd < 0 || ioctl(fd, UFFDIO_REGISTER, &reg))
+		die("UFFDIO_REGISTER");
+	return fd;
+}
+
+static int reconnect(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	if (ibv_modify_qp(a.qp, &attr, IBV_QP_STATE) || ibv_modify_qp(b.qp, &attr, IBV_QP_STATE))
+		return -1;
+	connect_qp(&a, a.qp, &b, b.qp->qp_num);
+	connect_qp(&b, b.qp, &a, a.qp->qp_num);
+	return 0;
+}
+
+/* A QP that begins anew does not wait for what it wanted before, nor is it told of that. */
+static void t_reset(void)
+{
+	char *p = fresh(LEN), *q = fresh(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP), *mq = ibv_reg_mr(b.pd, q, LEN, ODP);
+	struct ibv_sge mine = { (uintptr_t)near, 4096, src->lkey }, his;
+	struct ibv_send_wr wr = {
+		.sg_list = &mine, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+	}, *bad;
+	int fd = watch(p), i;
+
+	CHECK(m && mq);
+	/* as the responder, and as the requester */
+	for (i = 0; i < 2; i++) {
+		his = (struct ibv_sge) { (uintptr_t)p + (i + 1) * 8192, 4096, m->lkey };
+		if (!i) {
+			wr.wr.rdma.remote_addr = his.addr;
+			wr.wr.rdma.rkey = m->rkey;
+			CHECK(!ibv_post_send(a.qp, &wr, &bad));
+		} else {
+			wr.sg_list = &his;
+			wr.opcode = IBV_WR_RDMA_WRITE;
+			wr.wr.rdma.remote_addr = (uintptr_t)near;
+			wr.wr.rdma.rkey = src->rkey;
+			CHECK(!ibv_post_send(b.qp, &wr, &bad));
+		}
+		CHECK(monitor_asked(fd) == (char *)(uintptr_t)his.addr);
+		CHECK(!reconnect());
+		scramble(near, 4096);
+		CHECK(!to(q, 4096, mq->rkey) && !memcmp(near, q, 4096));
+		CHECK(!rdma(&b, b.qp, IBV_WR_RDMA_WRITE, q + 8192 * (i + 1), 4096, mq->lkey,
+			    (uintptr_t)near, src->rkey));
+		CHECK(zero(near, 4096));
+	}
+	CHECK(!close(fd) && !ibv_dereg_mr(m) && !ibv_dereg_mr(mq));
+	munmap(p, LEN);
+	munmap(q, LEN);
+}
+
+#define WAITING	24	/* more than there are workers for a process */
+
+/* QPs go while their pages are on their way, and while nobody has begun with them. */
+static void t_waiting(void)
+{
+	char *p = fresh(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
+	struct ibv_qp *qp[WAITING];
+	int fd = watch(p), i;
+
+	CHECK(m);
+	for (i = 0; i < WAITING; i++) {
+		struct ibv_sge sge = { (uintptr_t)p + i * 4096, 4096, m->lkey };
+		struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		}, *bad;
+
+		qp[i] = new_qp(&b);
+		connect_qp(&b, qp[i], &a, a.qp->qp_num);
+		CHECK(!ibv_post_send(qp[i], &wr, &bad));
+	}
+	CHECK(monitor_asked(fd));
+	for (i = 0; i < WAITING; i++)
+		CHECK(!ibv_destroy_qp(qp[i]));
+	/* Nobody has been let down who waits rightly. */
+	CHECK(!close(fd));
+	scramble(near, LEN);
+	CHECK(!to(p, LEN, m->rkey) && !memcmp(near, p, LEN));
+	CHECK(!ibv_dereg_mr(m));
+	munmap(p, LEN);
+}
+
 static void t_refused(void)
 {
 	struct ibv_device_attr_ex attr;
@@ -1159,9 +1254,13 @@ int main(int argc, char **argv)
 	fd = monitor_open();
 	if (fd < 0) {
 		skipped("memory that the program brings itself", "no userfaultfd()");
+		skipped("a queue pair is reset while it waits for such memory", "no userfaultfd()");
+		skipped("queue pairs go while they wait for such memory", "no userfaultfd()");
 	} else {
 		close(fd);
 		run("memory that the program brings itself", t_monitored);
+		run("a queue pair is reset while it waits for such memory", t_reset);
+		run("queue pairs go while they wait for such memory", t_waiting);
 	}
 	run("fork", t_fork);
 	run("all memory of a process", t_implicit);

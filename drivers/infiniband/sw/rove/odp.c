@@ -836,16 +836,31 @@ int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 	return -EAGAIN;
 }
 
-void rove_odp_forget(struct rove_qp *qp)
+struct rove_misses *rove_odp_forget(struct rove_qp *qp)
 {
 	struct rove_misses *all = qp->misses;
 
 	qp->misses = NULL;
 	if (!all)
-		return;
+		return NULL;
 	spin_lock_bh(&all->lock);
 	all->qp = NULL;
 	spin_unlock_bh(&all->lock);
+	return all;
+}
+
+void rove_odp_cancel(struct rove_misses *all)
+{
+	int i;
+
+	if (!all)
+		return;
+	for (i = 0; i < ARRAY_SIZE(all->side); i++) {
+		if (cancel_work(&all->side[i].work)) {
+			put_odp(all->side[i].odp);
+			put_misses(all);
+		}
+	}
 	put_misses(all);
 }
 

@@ -16,6 +16,7 @@
 #include "region.h"
 
 struct rove_dev;
+struct rove_misses;
 struct rove_mr;
 struct rove_odp_owner;
 
@@ -69,8 +70,13 @@ void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write);
 int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 		   bool write, bool responder);
 
-/* A QP that goes wants nothing any more; what is on its way need not be waited for.  Locked. */
-void rove_odp_forget(struct rove_qp *qp);
+/*
+ * A QP that goes, or begins anew, wants nothing any more; what is on its way need not
+ * be waited for.  Locked.  What it returns, or NULL, is for rove_odp_cancel().
+ */
+struct rove_misses *rove_odp_forget(struct rove_qp *qp);
+/* Take back what no worker has begun with.  Sleeps, but not for pages. */
+void rove_odp_cancel(struct rove_misses *all);
 
 /* reg_mr with IB_ACCESS_ON_DEMAND; @length U64_MAX at 0: all of the process. */
 struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
@@ -101,7 +107,12 @@ static inline int rove_odp_fault(struct rove_qp *qp, struct rove_region *r,
 	return -EFAULT;
 }
 
-static inline void rove_odp_forget(struct rove_qp *qp)
+static inline struct rove_misses *rove_odp_forget(struct rove_qp *qp)
+{
+	return NULL;
+}
+
+static inline void rove_odp_cancel(struct rove_misses *all)
 {
 }
 

@@ -538,6 +538,7 @@ err_free:
 int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct rove_qp *qp = to_rqp(ibqp);
+	struct rove_misses *misses;
 
 	leave_pd(qp);
 	rove_qp_lock(qp);
@@ -545,8 +546,9 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp->dead = true;
 	qp->t.state = ROVE_TQP_RESET;
 	rove_xrc_let_go(qp);
-	rove_odp_forget(qp);
+	misses = rove_odp_forget(qp);
 	rove_qp_unlock(qp);
+	rove_odp_cancel(misses);
 	/* Its completions go before its number: who polls looks for that. */
 	if (!qp->user && ibqp->send_cq) {
 		rove_cq_forget(to_rcq(ibqp->send_cq), qp->t.qpn);
@@ -735,6 +737,7 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct resources r = {};
 	struct rove_av av = {};
 	enum ib_qp_state from, to;
+	struct rove_misses *misses = NULL;
 	bool rate_limit;
 	int ret;
 
@@ -801,10 +804,14 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (mask & IB_QP_STATE)
 		change_state(qp, to, attr->en_sqd_async_notify &&
 			     mask & IB_QP_EN_SQD_ASYNC_NOTIFY);
+	/* After its last answers, which may want pages, too. */
+	if (mask & IB_QP_STATE && to == IB_QPS_RESET)
+		misses = rove_odp_forget(qp);
 	ret = 0;
 unlock:
 	rove_qp_unlock(qp);
 out:
+	rove_odp_cancel(misses);
 	kfree(r.res);
 	kfree(r.replies);
 	rove_av_clear(&av);
