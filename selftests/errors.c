@@ -185,7 +185,7 @@ static void t_advice(void)
 	CHECK(pinned && paged && dm);
 	EXPLAINED(advise(pinned, IBV_ADVISE_MR_ADVICE_PREFETCH, 1), EINVAL,
 		  "lkey %#x: not within an on-demand region of this PD", pinned->lkey);
-	EXPLAINED(advise(paged, IBV_ADVISE_MR_ADVICE_PREFETCH, 4097), EINVAL,
+	EXPLAINED(advise(paged, IBV_ADVISE_MR_ADVICE_PREFETCH, 4097), EFAULT,
 		  "4097 bytes at %#lx, lkey %#x: not within", (unsigned long)page, paged->lkey);
 	EXPLAINED(advise(paged, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 1), EPERM,
 		  "lkey %#x needs local write", paged->lkey);

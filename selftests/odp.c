@@ -479,6 +479,7 @@ static void t_dereg_busy(void)
 static void t_prefetch(void)
 {
 	uint64_t faults, fetched = counter(&b, "page_prefetches");
+	struct ibv_pd *other;
 	char *p = fresh(LEN);
 	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP);
 	struct ibv_sge sge;
@@ -498,10 +499,14 @@ static void t_prefetch(void)
 	CHECK(counter(&b, "page_faults") == faults);
 	/* what makes no sense */
 	sge.length = LEN + 1;
-	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == EINVAL);
+	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == EFAULT);
 	sge.length = LEN;
+	CHECK(ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == ENOENT);
+	other = ibv_alloc_pd(b.ctx);
+	CHECK(other && ibv_advise_mr(other, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == EPERM);
+	CHECK(!ibv_dealloc_pd(other));
 	sge.lkey ^= 0x100;
-	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == EINVAL);
+	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == ENOENT);
 	CHECK(!ibv_dereg_mr(m));
 	m = ibv_reg_mr(b.pd, p, LEN, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
 	CHECK(m);

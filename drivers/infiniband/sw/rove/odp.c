@@ -1002,22 +1002,35 @@ static struct rove_odp_owner *advice_owner(const struct advice *a)
 	return o;
 }
 
-/* The region of an SGE, referenced; NULL: not to be had. */
+static int check_advised(const struct rove_region *r, const struct ib_pd *pd,
+			 const struct ib_sge *sge)
+{
+	if (!r || r->key != sge->lkey)
+		return -ENOENT;
+	if (r->home != pd)
+		return -EPERM;
+	if (r->kind != ROVE_REGION_ODP || !sge->length)
+		return -EINVAL;
+	if (sge->addr < r->iova || sge->addr - r->iova > r->length ||
+	    sge->length > r->length - (sge->addr - r->iova))
+		return -EFAULT;
+	return 0;
+}
+
+/* The region of an SGE, referenced, or an error. */
 static struct rove_region *advised(struct rove_dev *rdev, struct ib_pd *pd,
 				   const struct ib_sge *sge)
 {
 	struct rove_region *r;
+	int err;
 
 	rcu_read_lock();
 	r = rove_region_find(rdev, sge->lkey);
-	if (r && (r->kind != ROVE_REGION_ODP || r->key != sge->lkey ||
-		  r->home != pd || !sge->length || sge->addr < r->iova ||
-		  sge->addr - r->iova > r->length ||
-		  sge->length > r->length - (sge->addr - r->iova) ||
-		  !refcount_inc_not_zero(&r->refs)))
-		r = NULL;
+	err = check_advised(r, pd, sge);
+	if (!err && !refcount_inc_not_zero(&r->refs))
+		err = -ENOENT;
 	rcu_read_unlock();
-	return r;
+	return err ? ERR_PTR(err) : r;
 }
 
 int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
@@ -1026,7 +1039,7 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 {
 	struct rove_dev *rdev = to_rdev(ibpd->device);
 	struct advice *a;
-	int err = -EINVAL;
+	int err;
 
 	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH &&
 	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
@@ -1046,7 +1059,8 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 	for (; a->num < num_sge; a->num++) {
 		struct rove_region *r = advised(rdev, ibpd, &sge[a->num]);
 
-		if (!r) {
+		if (IS_ERR(r)) {
+			err = PTR_ERR(r);
 			rove_refuse(ibpd->device,
 				    "advise_mr: %u bytes at %#llx, lkey %#x: not within an on-demand region of this PD",
 				    sge[a->num].length, sge[a->num].addr,
