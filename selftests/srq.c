@@ -67,7 +67,8 @@ static struct ibv_qp *create_qp(struct end *e, struct ibv_srq *use)
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
 		.srq = use,
-		.cap = { DEPTH, use ? 0 : DEPTH, 1, 1, 0 },
+		/* of receives nothing is looked at that has an SRQ */
+		.cap = { DEPTH, use ? UINT32_MAX : DEPTH, 1, use ? UINT32_MAX : 1, 0 },
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 	};

@@ -309,14 +309,17 @@ static int check_init(struct ib_device *ibdev,
 	}
 	if (rove_exceeds(ibdev, "create_qp: max_send_wr", cap->max_send_wr,
 			 ROVE_MAX_QP_WR) ||
-	    rove_exceeds(ibdev, "create_qp: max_recv_wr", cap->max_recv_wr,
-			 ROVE_MAX_QP_WR) ||
 	    rove_exceeds(ibdev, "create_qp: max_send_sge", cap->max_send_sge,
-			 ROVE_MAX_SGE) ||
-	    rove_exceeds(ibdev, "create_qp: max_recv_sge", cap->max_recv_sge,
 			 ROVE_MAX_SGE) ||
 	    rove_exceeds(ibdev, "create_qp: max_inline_data", cap->max_inline_data,
 			 ROVE_MAX_INLINE))
+		return -EINVAL;
+	/* With an SRQ they may be anything. */
+	if (!init->srq &&
+	    (rove_exceeds(ibdev, "create_qp: max_recv_wr", cap->max_recv_wr,
+			  ROVE_MAX_QP_WR) ||
+	     rove_exceeds(ibdev, "create_qp: max_recv_sge", cap->max_recv_sge,
+			  ROVE_MAX_SGE)))
 		return -EINVAL;
 	return 0;
 }
