@@ -82,6 +82,8 @@ static void drain(int notify)
 	for (i = 0; i < WRITES / 2; i++)
 		CHECK(post(&a, IBV_WR_RDMA_WRITE, (uintptr_t)mem_a, (uintptr_t)mem_b, CHUNK, i));
 	CHECK(!modify(&a, IBV_QPS_SQD, notify, 0));
+	/* who does not ask again is told all the same */
+	CHECK(!modify(&a, IBV_QPS_SQD, -1, 0));
 	for (; i < WRITES; i++)
 		CHECK(post(&a, IBV_WR_RDMA_WRITE, (uintptr_t)mem_a + CHUNK,
 			   (uintptr_t)mem_b + CHUNK, CHUNK, i));

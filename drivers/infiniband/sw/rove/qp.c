@@ -720,10 +720,11 @@ static void change_state(struct rove_qp *qp, enum ib_qp_state to, bool notify)
 		rove_doorbell_run(qp);
 		break;
 	case IB_QPS_SQD:
-		/* Whether to tell is a parameter of the transition. */
+		if (from != ROVE_TQP_RTS)
+			break;
+		/* Whether to tell is a parameter of this transition alone. */
 		qp->attr.en_sqd_async_notify = notify;
-		if (from == ROVE_TQP_RTS)
-			rove_tqp_drain(t);
+		rove_tqp_drain(t);
 		break;
 	default:
 		rove_tqp_answer(t);
