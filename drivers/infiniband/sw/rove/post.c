@@ -234,7 +234,11 @@ int rove_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	}
 	ret = rove_post_recvs(&qp->rq, &qp->rq_post_lock, qp->cap.max_recv_sge,
 			      wr, bad_wr);
-	/* Nobody waits for a receive to be posted but the flush of a dead QP. */
+	/*
+	 * Nobody waits for a receive to be posted but the flush of a dead QP.  Pairs with
+	 * rove_doorbell_error(): the flush sees the post, or this sees the state.
+	 */
+	smp_mb();
 	if (READ_ONCE(qp->t.state) == ROVE_TQP_ERR)
 		kick(qp);
 	return ret;
