@@ -191,9 +191,11 @@ int rove_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 	 * faults, while without any the mapping would count as anonymous.
 	 */
 	rove_vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
-	for (off = 0; off < entry->npages * PAGE_SIZE && !err; off += PAGE_SIZE)
+	for (off = 0; off < entry->npages * PAGE_SIZE && !err; off += PAGE_SIZE) {
 		err = vm_insert_page(vma, vma->vm_start + off,
 				     vmalloc_to_page(mem->vaddr + off));
+		cond_resched();
+	}
 
 	rdma_user_mmap_entry_put(entry);
 	return err;
