@@ -46,9 +46,6 @@
  */
 #define SMALL		128
 
-/* When no packet can be built for want of memory, try again after this. */
-#define NO_MEMORY_NS	NSEC_PER_MSEC
-
 /**
  * struct tx_cb - what an skb in rove_qp.tx is
  * @seg_len: UDP payload of each packet in it but the last
@@ -563,9 +560,6 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 		return ret;
 	/* Nothing that the network has lost: no retry is spent on it. */
 	rove_qp_count(qp, TX_BACKPRESSURE);
-	qp->no_memory = true;
-	if (!qp->dead)
-		hrtimer_start(&qp->timer, ns_to_ktime(NO_MEMORY_NS),
-			      HRTIMER_MODE_REL_SOFT);
+	rove_qp_want_memory(qp);
 	return -EAGAIN;
 }

@@ -807,7 +807,7 @@ int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 	if (!qp->misses)
 		qp->misses = new_misses(qp);
 	if (!qp->misses) {
-		rove_defer(qp);
+		rove_qp_want_memory(qp);
 		return -EAGAIN;
 	}
 	m = &qp->misses->side[responder];

@@ -239,6 +239,17 @@ void rove_qp_unlock(struct rove_qp *qp)
 		rove_cq_notify(to_rcq(qp->ibqp.recv_cq));
 }
 
+/* So long is a moment. */
+#define NO_MEMORY_NS	NSEC_PER_MSEC
+
+void rove_qp_want_memory(struct rove_qp *qp)
+{
+	qp->no_memory = true;
+	if (!qp->dead)
+		hrtimer_start(&qp->timer, ns_to_ktime(NO_MEMORY_NS),
+			      HRTIMER_MODE_REL_SOFT);
+}
+
 static enum hrtimer_restart transport_timer(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, timer);

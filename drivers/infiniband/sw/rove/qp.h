@@ -117,7 +117,8 @@ struct rove_doorbell {
  * @misses: pages that it waits for, once it has waited for one; odp.c
  * @flow: counts skbs handed to the stack and not yet freed; net_tx.c
  * @no_own_multicast: what it sends to a group that it is in does not come back
- * @no_memory: a packet could not be built; @timer will let the transport try again
+ * @no_memory: memory was wanting for a packet, or to ask for a page; @timer will let the
+ *	transport try again
  * @timer: the transport's timer
  * @window: looks at the send ring while its NEED_WAKEUP is clear, and ends the wait of an
  *	acknowledgment for an answer; doorbell.c
@@ -241,6 +242,9 @@ static inline bool rove_qp_trylock(struct rove_qp *qp)
 
 /* Hand the CQs what was completed.  QP locked; rove_qp_unlock() calls it. */
 void rove_env_flush_cqes(struct rove_qp *qp);
+
+/* Memory was wanting for something: have the QP run again in a moment.  QP locked. */
+void rove_qp_want_memory(struct rove_qp *qp);
 
 /* Completes and sends what is due, releases the lock, then does what was deferred. */
 void rove_qp_unlock(struct rove_qp *qp);
