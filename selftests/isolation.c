@@ -378,8 +378,11 @@ static const char *suspicious(uint64_t w)
 	static const uint8_t poison[] = { 0x5a, 0x6b, 0xa5, 0xbb, 0xcc, 0xaa, 0x6a };
 	unsigned int i;
 
-	/* all ones, or an errno: small negative numbers are no addresses */
-	if (w >> 47 == 0x1ffff && (int64_t)w <= -4096)
+	/*
+	 * All ones, or an errno: small negative numbers are no addresses.  Nor is a small
+	 * number, a handle, before a key, of which one in 2^17 looks like an address's half.
+	 */
+	if (w >> 47 == 0x1ffff && (int64_t)w <= -4096 && (uint32_t)w >= 0x10000)
 		return "a kernel address";
 	for (i = 0; i < sizeof(poison); i++)
 		if ((uint32_t)w == poison[i] * 0x01010101u || w >> 32 == poison[i] * 0x01010101u)
