@@ -196,4 +196,14 @@ enum ib_mtu rove_dev_mtu(const struct rove_dev *rdev);
 /* Is the netdev up and does it have a carrier?  Any context. */
 bool rove_dev_port_up(const struct rove_dev *rdev);
 
+/*
+ * Have a work item of the link's run, if the link is registered.  It puts the reference
+ * on the ib_device that it is given, last of all.  Any context.
+ */
+static inline void rove_dev_schedule(struct rove_dev *rdev, struct work_struct *work)
+{
+	if (ib_device_try_get(&rdev->ibdev) && !schedule_work(work))
+		ib_device_put(&rdev->ibdev);
+}
+
 #endif /* ROVE_DEV_H */

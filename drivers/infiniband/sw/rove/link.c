@@ -202,9 +202,8 @@ static void rove_link_new_address(struct net_device *ndev)
 		return;
 	rcu_read_lock();
 	rdev = rove_net_find(rove_net(dev_net(ndev)), ndev->ifindex);
-	if (rdev && ib_device_try_get(&rdev->ibdev) &&
-	    !schedule_work(&rdev->rescan))
-		ib_device_put(&rdev->ibdev);
+	if (rdev)
+		rove_dev_schedule(rdev, &rdev->rescan);
 	rcu_read_unlock();
 }
 

@@ -79,13 +79,17 @@ static void leave(struct rove_group *g)
 	g->in6_dev = NULL;
 }
 
-static int join4(struct rove_group *g, struct in_device *in_dev)
+/* Is @dev's IP what has joined? */
+static bool has_joined(const struct rove_group *g, const struct net_device *dev)
 {
-	ASSERT_RTNL();
+	return (g->in_dev && g->in_dev == __in_dev_get_rtnl(dev)) ||
+	       (g->in6_dev && g->in6_dev == __in6_dev_get(dev));
+}
 
-	if (in_dev == g->in_dev)
-		return in_dev ? 0 : -ENODEV;
-	leave(g);
+static int join4(struct rove_group *g, struct net_device *dev)
+{
+	struct in_device *in_dev = __in_dev_get_rtnl(dev);
+
 	if (!in_dev)
 		return -ENODEV;
 	ip_mc_inc_group(in_dev, g->addr.s6_addr32[3]);
@@ -94,18 +98,14 @@ static int join4(struct rove_group *g, struct in_device *in_dev)
 	return 0;
 }
 
-static int join6(struct rove_group *g, struct inet6_dev *in6_dev)
+static int join6(struct rove_group *g, struct net_device *dev)
 {
+	struct inet6_dev *in6_dev = __in6_dev_get(dev);
 	int err;
 
-	ASSERT_RTNL();
-
-	if (in6_dev == g->in6_dev)
-		return in6_dev ? 0 : -ENODEV;
-	leave(g);
 	if (!in6_dev)
 		return -ENODEV;
-	err = ipv6_dev_mc_inc(in6_dev->dev, &g->addr);
+	err = ipv6_dev_mc_inc(dev, &g->addr);
 	if (err)
 		return err;
 	in6_dev_hold(in6_dev);
@@ -117,20 +117,24 @@ static int join6(struct rove_group *g, struct inet6_dev *in6_dev)
 static int join(struct rove_dev *rdev, struct rove_group *g)
 {
 	struct net_device *dev;
-	bool there;
-	int err;
+	int err = 0;
 
 	lockdep_assert_held(&rdev->group_lock);
 
 	rtnl_lock();
 	dev = listener(rdev);
-	there = dev->reg_state == NETREG_REGISTERED;
-	if (ipv6_addr_v4mapped(&g->addr))
-		err = join4(g, there ? __in_dev_get_rtnl(dev) : NULL);
+	if (dev->reg_state == NETREG_REGISTERED && has_joined(g, dev))
+		goto unlock;
+	leave(g);
+	if (dev->reg_state != NETREG_REGISTERED)
+		err = -ENODEV;
+	else if (ipv6_addr_v4mapped(&g->addr))
+		err = join4(g, dev);
 	else if (rdev->rnet->sk6)
-		err = join6(g, there ? __in6_dev_get(dev) : NULL);
+		err = join6(g, dev);
 	else
 		err = -EAFNOSUPPORT;
+unlock:
 	rtnl_unlock();
 	if (err)
 		ibdev_warn_ratelimited(&rdev->ibdev,
@@ -154,9 +158,8 @@ static void join_again(struct work_struct *work)
 /* By a work item: group_lock is not to be taken within RTNL. */
 void rove_groups_listener_changed(struct rove_dev *rdev)
 {
-	if (atomic_read(&rdev->num_group) && ib_device_try_get(&rdev->ibdev) &&
-	    !schedule_work(&rdev->join_again))
-		ib_device_put(&rdev->ibdev);
+	if (atomic_read(&rdev->num_group))
+		rove_dev_schedule(rdev, &rdev->join_again);
 }
 
 static struct rove_member *find_member(struct rove_group *g, struct rove_qp *qp)
