@@ -1065,6 +1065,19 @@ static int monitor_open(void)
 	return fd;
 }
 
+/* @p's pages come when its monitor likes. */
+static int watch(char *p)
+{
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)p, LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = monitor_open();
+
+	if (fd < 0 || ioctl(fd, UFFDIO_REGISTER, &reg))
+		die("UFFDIO_REGISTER");
+	return fd;
+}
+
 /* The page that is asked for; NULL: none within ten seconds. */
 static char *monitor_asked(int fd)
 {
@@ -1086,13 +1099,10 @@ static void t_monitored(void)
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
 		.send_flags = IBV_SEND_SIGNALED,
 	}, *bad;
-	int fd = monitor_open(), i;
-	struct uffdio_register reg = {
-		.range = { (uintptr_t)p, LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
+	int fd = watch(p), i;
 	struct ibv_wc wc;
 
-	CHECK(m && fd >= 0 && !ioctl(fd, UFFDIO_REGISTER, &reg));
+	CHECK(m);
 	scramble(given, 4096);
 	memset(near, 0, 8192);
 	wr.wr.rdma.remote_addr = (uintptr_t)p;
@@ -1119,19 +1129,6 @@ static void t_monitored(void)
 	CHECK(!ibv_dereg_mr(m));
 	munmap(given, 4096);
 	munmap(p, LEN);
-}
-
-/* @p's pages come when its monitor likes. */
-static int watch(char *p)
-{
-	struct uffdio_register reg = {
-		.range = { (uintptr_t)p, LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = monitor_open();
-
-	if (fd < 0 || ioctl(fd, UFFDIO_REGISTER, &reg))
-		die("UFFDIO_REGISTER");
-	return fd;
 }
 
 static int reconnect(void)
