@@ -7,8 +7,7 @@
  * The smallest environment there is: packets are headers and a length, no payload is
  * copied and no CRC taken, keys are not looked up, completions are counted.  What is
  * left is transport/: rove_tqp_send(), rove_tqp_rx() and for each packet
- * rove_burst_next(), rove_pkt_parse() and, at both ends, rove_icrc_headers()
- * without the CRC in it.
+ * rove_pkt_parse() and what costpkt.c does.
  *
  * A line of output a case: operation, bytes, MTU, packets of a message, messages
  * measured, and nanoseconds a message of requester and responder.  The script
@@ -21,6 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "cost.h"
 #include "env.h"
 
 #define DEPTH		256	/* of the queues; a power of two */
@@ -143,9 +143,7 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *burst)
 
 		if (i > 1)
 			rove_copy_headers(hdr, e->wire[e->npkts - 1].hdr, f.hdr_len);
-		rove_burst_next(burst, i, t->dest_qpn, hdr, &f);
-		rove_icrc_of_segment(&icrc, rove_frame_len(&f), i);
-		rove_icrc_headers(&icrc, hdr, f.hdr_len);
+		cost_make_packet(&icrc, burst, i, t->dest_qpn, hdr, &f);
 		e->wire[e->npkts++].len = rove_frame_len(&f);
 	}
 	return 0;
@@ -174,11 +172,6 @@ int rove_env_srq(struct rove_tqp *t, u32 srqn)
 int rove_env_srq_domain(struct rove_tqp *t, u32 srqn)
 {
 	return -EINVAL;
-}
-
-u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
-{
-	return crc;
 }
 
 int rove_env_check_rkey(struct rove_tqp *t, u32 rkey, u64 va, u32 len, u32 access)
@@ -258,8 +251,7 @@ static void take_packets(struct end *e)
 
 		if (rove_pkt_parse(&pkt, hdr, e->peer->wire[i].len))
 			die("a packet was refused");
-		rove_icrc_of_segment(&icrc, e->peer->wire[i].len, i);
-		rove_icrc_headers(&icrc, hdr, pkt.hdr_len);
+		cost_take_packet(&icrc, &pkt, i, hdr, e->peer->wire[i].len);
 		rove_tqp_rx(&e->t, &pkt, now);
 	}
 	e->peer->npkts = 0;

@@ -509,44 +509,6 @@ void env_run_deferred(struct sim_qp *qp)
 		rove_tqp_send(&qp->t, sim.now);
 }
 
-/* Slicing by 8. */
-u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
-{
-	static u32 table[8][256];
-	const u8 *p = buf;
-	u32 i, j;
-
-	if (unlikely(!table[0][1])) {
-		for (i = 0; i < 256; i++) {
-			u32 c = i;
-
-			for (j = 0; j < 8; j++)
-				c = c >> 1 ^ (c & 1 ? 0xedb88320 : 0);
-			table[0][i] = c;
-		}
-		for (i = 0; i < 256; i++)
-			for (j = 1; j < 8; j++)
-				table[j][i] = table[j - 1][i] >> 8 ^
-					      table[0][table[j - 1][i] & 0xff];
-	}
-	for (; len >= 8; len -= 8, p += 8) {
-		__le32 a, b;
-		u32 x, y;
-
-		memcpy(&a, p, 4);
-		memcpy(&b, p + 4, 4);
-		x = le32_to_cpu(a) ^ crc;
-		y = le32_to_cpu(b);
-		crc = table[7][x & 0xff] ^ table[6][x >> 8 & 0xff] ^
-		      table[5][x >> 16 & 0xff] ^ table[4][x >> 24] ^
-		      table[3][y & 0xff] ^ table[2][y >> 8 & 0xff] ^
-		      table[1][y >> 16 & 0xff] ^ table[0][y >> 24];
-	}
-	while (len--)
-		crc = crc >> 8 ^ table[0][(crc ^ *p++) & 0xff];
-	return crc;
-}
-
 /* ---- memory, by key ---- */
 
 int rove_env_check_rkey(struct rove_tqp *t, u32 rkey, u64 va, u32 len,

@@ -202,19 +202,62 @@ static void payload(struct sim_qp *qp, const struct rove_burst *b, u32 offset,
 }
 
 /* Add the ICRC to a packet of @len bytes from the BTH on. */
+/* Slicing by 8. */
+u32 crc32(u32 crc, const void *buf, size_t len)
+{
+	static u32 table[8][256];
+	const u8 *p = buf;
+	u32 i, j;
+
+	if (unlikely(!table[0][1])) {
+		for (i = 0; i < 256; i++) {
+			u32 c = i;
+
+			for (j = 0; j < 8; j++)
+				c = c >> 1 ^ (c & 1 ? 0xedb88320 : 0);
+			table[0][i] = c;
+		}
+		for (i = 0; i < 256; i++)
+			for (j = 1; j < 8; j++)
+				table[j][i] = table[j - 1][i] >> 8 ^
+					      table[0][table[j - 1][i] & 0xff];
+	}
+	for (; len >= 8; len -= 8, p += 8) {
+		__le32 a, b;
+		u32 x, y;
+
+		memcpy(&a, p, 4);
+		memcpy(&b, p + 4, 4);
+		x = le32_to_cpu(a) ^ crc;
+		y = le32_to_cpu(b);
+		crc = table[7][x & 0xff] ^ table[6][x >> 8 & 0xff] ^
+		      table[5][x >> 16 & 0xff] ^ table[4][x >> 24] ^
+		      table[3][y & 0xff] ^ table[2][y >> 8 & 0xff] ^
+		      table[1][y >> 16 & 0xff] ^ table[0][y >> 24];
+	}
+	while (len--)
+		crc = crc >> 8 ^ table[0][(crc ^ *p++) & 0xff];
+	return crc;
+}
+
+/* The ICRC of a packet whose headers are at @bth, before @len bytes of payload and pad. */
+__le32 icrc_of(struct rove_icrc *headers, const u8 *bth, u32 hdr_len, u32 len)
+{
+	u32 n = rove_icrc_headers(headers, bth, hdr_len);
+
+	return rove_icrc_final(crc32(crc32(~0U, headers->buf, n), bth + hdr_len, len));
+}
+
 static void seal(struct packet *p, u32 hdr_len, u32 len)
 {
 	u8 *bth = p->data + p->ip_len + 8;
 	struct rove_icrc headers;
 	__le32 icrc;
-	u32 crc;
 
 	if (sim.sc->no_icrc)
 		return;
 	rove_icrc_begin(&headers, p->data, p->ip_len);
-	crc = rove_icrc_headers(&headers, bth, hdr_len);
-	crc = rove_env_crc32(crc, bth + hdr_len, len - hdr_len - ROVE_ICRC_LEN);
-	icrc = rove_icrc_final(crc);
+	icrc = icrc_of(&headers, bth, hdr_len, len - hdr_len - ROVE_ICRC_LEN);
 	memcpy(bth + len - ROVE_ICRC_LEN, &icrc, ROVE_ICRC_LEN);
 }
 
@@ -406,14 +449,11 @@ static bool parse_ip(struct packet *p, u32 *bth_len)
 static bool icrc_ok(struct rove_icrc *headers, const struct rove_pkt *pkt, u32 len)
 {
 	const u8 *bth = pkt->buf;
-	__le32 icrc, want;
-	u32 crc;
+	__le32 icrc;
 
-	crc = rove_icrc_headers(headers, bth, pkt->hdr_len);
-	crc = rove_env_crc32(crc, bth + pkt->hdr_len, len - pkt->hdr_len - ROVE_ICRC_LEN);
-	want = rove_icrc_final(crc);
 	memcpy(&icrc, bth + len - ROVE_ICRC_LEN, ROVE_ICRC_LEN);
-	return icrc == want;
+	return icrc == icrc_of(headers, bth, pkt->hdr_len,
+			       len - pkt->hdr_len - ROVE_ICRC_LEN);
 }
 
 /*

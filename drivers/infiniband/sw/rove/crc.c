@@ -10,16 +10,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <crypto/hash.h>
-#include <linux/crc32.h>
-#include <linux/jump_label.h>
 #include <linux/ktime.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include "crc.h"
-#include "transport/env.h"
-
-/* Below this the crypto API's way to the CPU's instruction is the longer one. */
-#define SHASH_MIN_LEN	256
 
 #define TRIAL_LEN	4096
 #define TRIALS		8
@@ -27,10 +21,10 @@
 static struct crypto_shash *shash;
 /* One a CPU, used with softirqs off. */
 static struct shash_desc __percpu *descs;
-static DEFINE_STATIC_KEY_FALSE(use_shash);
+DEFINE_STATIC_KEY_FALSE(rove_crc_use_shash);
 
 /* The state of a "crc32" is the CRC itself, neither complemented nor swapped. */
-static u32 crc32_shash(u32 crc, const void *buf, size_t len)
+u32 rove_crc32_shash(u32 crc, const void *buf, size_t len)
 {
 	struct shash_desc *desc = this_cpu_ptr(descs);
 	u32 *state = shash_desc_ctx(desc);
@@ -39,13 +33,6 @@ static u32 crc32_shash(u32 crc, const void *buf, size_t len)
 	if (crypto_shash_update(desc, buf, len))
 		return crc32_le(crc, buf, len);
 	return *state;
-}
-
-u32 rove_env_crc32(u32 crc, const void *buf, size_t len)
-{
-	if (static_branch_unlikely(&use_shash) && len >= SHASH_MIN_LEN)
-		return crc32_shash(crc, buf, len);
-	return crc32_le(crc, buf, len);
 }
 
 /* Nanoseconds for TRIAL_LEN bytes, the best of some. */
@@ -108,10 +95,10 @@ static const char *choose(const void *buf)
 	if (alloc_shash())
 		return "crc32_le";
 	lib_ns = time_it(crc32_lib, buf, &lib_crc);
-	if (time_it(crc32_shash, buf, &shash_crc) >= lib_ns ||
+	if (time_it(rove_crc32_shash, buf, &shash_crc) >= lib_ns ||
 	    shash_crc != lib_crc)
 		return "crc32_le";
-	static_branch_enable(&use_shash);
+	static_branch_enable(&rove_crc_use_shash);
 	return crypto_shash_driver_name(shash);
 }
 
@@ -123,7 +110,7 @@ int rove_crc_init(void)
 		return -ENOMEM;
 	pr_info("CRC-32: %s\n", choose(buf));
 	kfree(buf);
-	if (!static_key_enabled(&use_shash))
+	if (!static_key_enabled(&rove_crc_use_shash))
 		free_shash();
 	return 0;
 }

@@ -19,13 +19,9 @@
 #include "srq.h"
 #include "transport/env.h"
 
-/* The region for an access, or NULL; good until the next call. */
-static struct rove_region *hold_in(struct rove_qp *qp, struct ib_pd *pd,
-				   u32 key, u64 va, u64 len, int access)
+static noinline struct rove_region *hold_another(struct rove_qp *qp, struct ib_pd *pd,
+						 u32 key, u64 va, u64 len, int access)
 {
-	if (qp->region &&
-	    rove_region_allows(qp->region, qp, pd, key, va, len, access))
-		return qp->region;
 	rove_data_release(qp);
 	qp->region = rove_region_get(qp, pd, key, va, len, access);
 	/* Its pages stay where they are until it is released (unseen by sparse). */
@@ -34,6 +30,16 @@ static struct rove_region *hold_in(struct rove_qp *qp, struct ib_pd *pd,
 		__release(&qp->region->odp->lock);
 	}
 	return qp->region;
+}
+
+/* The region for an access, or NULL; good until the next call. */
+static __always_inline struct rove_region *hold_in(struct rove_qp *qp, struct ib_pd *pd,
+						   u32 key, u64 va, u64 len, int access)
+{
+	if (likely(qp->region &&
+		   rove_region_allows(qp->region, qp, pd, key, va, len, access)))
+		return qp->region;
+	return hold_another(qp, pd, key, va, len, access);
 }
 
 static struct rove_region *hold(struct rove_qp *qp, u32 key, u64 va, u64 len,
@@ -152,7 +158,7 @@ int rove_source_read(struct rove_source *src, void *dst, u32 len)
 }
 
 /* How much of @len was copied: less when the memory that follows is missing. */
-static u32 copy_in(struct rove_region *r, u64 va, const void *from, u32 len)
+static __always_inline u32 copy_in(struct rove_region *r, u64 va, const void *from, u32 len)
 {
 	u32 done = 0;
 

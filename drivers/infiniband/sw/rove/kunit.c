@@ -9,9 +9,9 @@
 #include <kunit/test.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include "crc.h"
 #include "region.h"
 #include "ring.h"
-#include "transport/env.h"
 
 #define CRC_MAX		1200	/* the crypto API's begins at 256 */
 
@@ -31,7 +31,7 @@ static u32 crc_by_definition(u32 crc, const u8 *p, size_t len)
 static u32 crc_of_rove(u32 crc, const void *p, size_t len)
 {
 	local_bh_disable();
-	crc = rove_env_crc32(crc, p, len);
+	crc = rove_crc32(crc, p, len);
 	local_bh_enable();
 	return crc;
 }

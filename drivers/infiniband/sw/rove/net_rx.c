@@ -24,6 +24,7 @@
 #include <linux/mm.h>
 #include <linux/udp.h>
 #include <net/addrconf.h>
+#include "crc.h"
 #include "data.h"
 #include "defer.h"
 #include "doorbell.h"
@@ -34,6 +35,7 @@
 #include "qp.h"
 #include "trace.h"
 #include "transport/env.h"
+#include "transport/icrc.h"
 
 /*
  * A QP's backlog: a window's worth of packets that are not even trains, and the memory
@@ -188,7 +190,7 @@ static void seek(struct rx *rx, u32 pos)
 }
 
 /* Take the next @len bytes: false if they lie in too many pieces. */
-static bool take(struct rx *rx, u32 len, struct rove_payload *pl)
+static __always_inline bool take(struct rx *rx, u32 len, struct rove_payload *pl)
 {
 	pl->n = 0;
 	while (len) {
@@ -254,7 +256,7 @@ static void crop(struct rove_payload *pl, u32 skip, u32 len)
 }
 
 /* Take the headers off the front, and off the end the ICRC, which is returned. */
-static __le32 take_icrc(struct rove_payload *pl, u32 hdr_len, u32 len)
+static __always_inline __le32 take_icrc(struct rove_payload *pl, u32 hdr_len, u32 len)
 {
 	struct kvec *piece = &pl->piece[0];
 	u32 body = len - hdr_len - ROVE_ICRC_LEN;
@@ -276,15 +278,15 @@ static __le32 take_icrc(struct rove_payload *pl, u32 hdr_len, u32 len)
  * Is the ICRC right if the packet had this IPv4 identification on the wire?
  * @pl is what follows the headers, @icrc excluded.
  */
-static bool icrc_fits(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
-		      const struct rove_payload *pl, __le32 icrc)
+static __always_inline bool icrc_fits(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
+				      const struct rove_payload *pl, __le32 icrc)
 {
-	u32 crc = rove_icrc_headers(&rx->icrc, bth, pkt->hdr_len);
+	u32 crc = rove_crc32(~0U, rx->icrc.buf,
+			     rove_icrc_headers(&rx->icrc, bth, pkt->hdr_len));
 	u32 i;
 
 	for (i = 0; i < pl->n; i++)
-		crc = rove_env_crc32(crc, pl->piece[i].iov_base,
-				     pl->piece[i].iov_len);
+		crc = rove_crc32(crc, pl->piece[i].iov_base, pl->piece[i].iov_len);
 	return icrc == rove_icrc_final(crc);
 }
 
@@ -331,6 +333,27 @@ static noinline void receive_datagram(struct rx *rx, struct rove_pkt *pkt,
 	rove_tqp_rx(&rx->qp->t, pkt, rx->now);
 }
 
+/* The packet at hand, the train's @id-th, as it was on the wire. */
+static __always_inline void to_segment(struct rx *rx, u32 len, u32 id)
+{
+	rove_icrc_of_segment(&rx->icrc, len, rx->first_id + (rx->same_id ? 0 : id));
+}
+
+/* Merged from packets that all had the same identification, or no longer? */
+static noinline bool icrc_fits_otherwise(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
+					 const struct rove_payload *pl, u32 len, u32 id,
+					 __le32 icrc)
+{
+	if (!id || !is_train(rx->skb))
+		return false;
+	rx->same_id = !rx->same_id;
+	to_segment(rx, len, id);
+	if (icrc_fits(rx, pkt, bth, pl, icrc))
+		return true;
+	rx->same_id = !rx->same_id;
+	return false;
+}
+
 /*
  * Is the packet's ICRC right?  @pl is cropped to payload and pad.
  */
@@ -340,20 +363,10 @@ static __always_inline bool icrc_right(struct rx *rx, const struct rove_pkt *pkt
 {
 	__le32 icrc = take_icrc(pl, pkt->hdr_len, len);
 
-	if (is_train(rx->skb)) {
-		rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
-				     (rx->same_id ? 0 : id));
-		if (!icrc_fits(rx, pkt, bth, pl, icrc)) {
-			/* Merged from packets that all had the same? */
-			rove_icrc_of_segment(&rx->icrc, len, rx->first_id +
-					     (rx->same_id ? id : 0));
-			if (!id || !icrc_fits(rx, pkt, bth, pl, icrc))
-				return false;
-			rx->same_id = !rx->same_id;
-		}
-		return true;
-	}
-	return icrc_fits(rx, pkt, bth, pl, icrc);
+	if (is_train(rx->skb))
+		to_segment(rx, len, id);
+	return likely(icrc_fits(rx, pkt, bth, pl, icrc)) ||
+	       icrc_fits_otherwise(rx, pkt, bth, pl, len, id, icrc);
 }
 
 /*

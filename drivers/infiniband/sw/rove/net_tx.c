@@ -28,6 +28,7 @@
 #include <net/udp.h>
 #include <net/xfrm.h>
 #include "compat.h"
+#include "crc.h"
 #include "data.h"
 #include "defer.h"
 #include "net.h"
@@ -424,7 +425,7 @@ static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame
 	p = start;
 	rove_copy_headers(p, hdr, f->hdr_len);
 	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
-	crc = rove_icrc_headers(&qp->icrc, hdr, f->hdr_len);
+	crc = rove_crc32(~0U, qp->icrc.buf, rove_icrc_headers(&qp->icrc, hdr, f->hdr_len));
 	p += f->hdr_len;
 	n = f->payload_len + f->pad;
 	if (f->payload_len) {
@@ -435,7 +436,7 @@ static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame
 	}
 	if (f->pad)
 		memset(p + f->payload_len, 0, f->pad);
-	icrc = rove_icrc_final(rove_env_crc32(crc, p, n));
+	icrc = rove_icrc_final(rove_crc32(crc, p, n));
 	memcpy(p + n, &icrc, sizeof(icrc));
 
 	skb_commit(skb, len);

@@ -28,6 +28,7 @@
 #include "dev.h"
 #include "pace.h"
 #include "ring.h"
+#include "transport/icrc.h"
 #include "transport/tqp.h"
 #include "transport/train.h"
 

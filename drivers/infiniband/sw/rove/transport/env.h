@@ -122,14 +122,6 @@ void rove_env_defer_send(struct rove_tqp *t);
  */
 bool rove_env_hold_ack(struct rove_tqp *t, u64 now);
 
-/**
- * rove_env_crc32() - CRC-32 (IEEE 802.3, reflected), no final complement
- * @crc: state so far
- * @buf: bytes
- * @len: how many
- */
-u32 rove_env_crc32(u32 crc, const void *buf, size_t len);
-
 /* ---- memory, by key ---- */
 
 /**

@@ -9,7 +9,6 @@
 #include <linux/string.h>
 #include <asm/byteorder.h>
 #include "packet.h"
-#include "psn.h"
 #include "tqp.h"
 
 int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
@@ -239,18 +238,4 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
 
 		memcpy(ext, &key, sizeof(key));
 	}
-}
-
-void rove_burst_next(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
-		     struct rove_frame *f)
-{
-	struct rove_bth *bth = (void *)hdr;
-
-	if (i < 2 || i == b->npkts - 1) {
-		rove_burst_frame(b, i, dest_qpn, hdr, f);
-		return;
-	}
-	/* In the middle of a message nothing else is different. */
-	f->offset += b->mtu;
-	bth->apsn = cpu_to_be32(psn_add(b->psn, i));
 }

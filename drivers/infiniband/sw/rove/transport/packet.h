@@ -14,6 +14,7 @@
 #include <asm/byteorder.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include "psn.h"
 #include "wire.h"
 
 struct rove_swqe;
@@ -199,63 +200,27 @@ void rove_burst_frame(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
  * @hdr: unless @i is 0 those of packet @i - 1; those of packet @i are written here
  * @f: likewise
  */
-void rove_burst_next(const struct rove_burst *b, u32 i, u32 dest_qpn, u8 *hdr,
-		     struct rove_frame *f);
+static inline void rove_burst_next(const struct rove_burst *b, u32 i, u32 dest_qpn,
+				   u8 *hdr, struct rove_frame *f)
+{
+	struct rove_bth *bth = (void *)hdr;
+
+	if (i < 2 || i == b->npkts - 1) {
+		rove_burst_frame(b, i, dest_qpn, hdr, f);
+		return;
+	}
+	/* In the middle of a message nothing else is different. */
+	f->offset += b->mtu;
+	bth->apsn = cpu_to_be32(psn_add(b->psn, i));
+}
 
 /* Copy BTH and extended headers: most packets of a long message have a BTH alone. */
-static inline void rove_copy_headers(void *to, const void *from, u32 hdr_len)
+static __always_inline void rove_copy_headers(void *to, const void *from, u32 hdr_len)
 {
 	if (likely(hdr_len == sizeof(struct rove_bth)))
 		memcpy(to, from, sizeof(struct rove_bth));
 	else
 		memcpy(to, from, hdr_len);
-}
-
-/* The longest IP header that an ICRC is computed over: IPv4 with options. */
-#define ROVE_MAX_IP_HDR	60
-
-/**
- * struct rove_icrc - headers of the packets of one skb, as the ICRC covers them
- * @ip_len: bytes of the IP header
- * @buf: eight bytes of ones in place of the local route header, IP and UDP header
- *	with the fields that routers may change taken as ones (annex A17.3.3), and room
- *	for BTH and extended headers
- */
-struct rove_icrc {
-	u32 ip_len;
-	u8 buf[8 + ROVE_MAX_IP_HDR + 8 + ROVE_MAX_HDR] __aligned(8);
-};
-
-/**
- * rove_icrc_begin() - take over the headers of a packet or of a train
- * @c: filled in
- * @ip: IPv4 header with options, or IPv6 header; the UDP header follows it
- * @ip_len: its length in bytes, at most ROVE_MAX_IP_HDR
- */
-void rove_icrc_begin(struct rove_icrc *c, const void *ip, u32 ip_len);
-
-/**
- * rove_icrc_of_segment() - make them those of one of the train's packets
- * @c: begun
- * @len: the packet's bytes from the BTH to the end of the ICRC
- * @id: its IPv4 identification on the wire; ignored for IPv6
- */
-void rove_icrc_of_segment(struct rove_icrc *c, u32 len, u16 id);
-
-/**
- * rove_icrc_headers() - CRC state over everything before the payload
- * @c: begun
- * @bth: BTH and extended headers
- * @hdr_len: their length
- *
- * Continue with rove_env_crc32() over payload and pad; the ICRC is the
- * complement, stored least significant byte first: rove_icrc_final().
- */
-u32 rove_icrc_headers(struct rove_icrc *c, const void *bth, u32 hdr_len);
-
-static inline __le32 rove_icrc_final(u32 crc)
-{
-	return cpu_to_le32(~crc);
 }
 
 #endif /* ROVE_PACKET_H */

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * costpkt.c - what the transport has the environment do for each packet, for cost.c
+ *
+ * These are inline functions: here they are built with the kernel's flags, like the
+ * transport, and counted.
+ */
+#include "cost.h"
+
+/* The @i-th of a burst and of a train: headers, and what its ICRC covers of them. */
+void cost_make_packet(struct rove_icrc *icrc, const struct rove_burst *b, u32 i,
+		      u32 dest_qpn, u8 *hdr, struct rove_frame *f)
+{
+	rove_burst_next(b, i, dest_qpn, hdr, f);
+	rove_icrc_of_segment(icrc, rove_frame_len(f), i);
+	rove_icrc_headers(icrc, hdr, f->hdr_len);
+}
+
+/* The @i-th of a train, of @len bytes, has come. */
+void cost_take_packet(struct rove_icrc *icrc, const struct rove_pkt *pkt, u32 i,
+		      const u8 *hdr, u32 len)
+{
+	rove_icrc_of_segment(icrc, len, i);
+	rove_icrc_headers(icrc, hdr, pkt->hdr_len);
+}
