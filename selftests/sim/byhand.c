@@ -100,14 +100,14 @@ static u32 on_local(const struct rove_send_wqe *wqe)
 }
 
 /* It waits for ever for an acknowledgment, unless a case has it otherwise. */
-static void start_deep(u8 service, u32 depth)
+static void start_queues(u8 service, u32 sq_depth, u32 rq_depth)
 {
 	sim_end_round();
 	sc = *sim.sc;
 	sim.sc = &sc;
 	sc.paging = 0;
 	sc.eagain = 0;
-	q = user_still_pair(service, depth, 128, MTU);
+	q = user_still_pair(service, sq_depth, rq_depth, MTU);
 	rove_tqp_start_responder(&q->t, EPSN);
 	rove_tqp_start_requester(&q->t, PSN);
 	q->t.timeout = 0;
@@ -125,7 +125,7 @@ static void start_deep(u8 service, u32 depth)
 
 static void start(u8 service)
 {
-	start_deep(service, 128);
+	start_queues(service, 128, 128);
 }
 
 static void window(u32 n)
@@ -149,9 +149,9 @@ static struct rove_send_wqe *post(u8 op, u32 len, u8 flags)
 	return wqe;
 }
 
-static void post_recv(u32 len)
+static struct rove_recv_wqe *post_recv(u32 len)
 {
-	user_post_recv(q, len);
+	return user_post_recv(q, len);
 }
 
 static void go(void)
@@ -744,6 +744,33 @@ static bool resent(void)
 	return stats.counter[ROVE_CNT_RETRANS];
 }
 
+/* Each probe that brings nothing doubles the wait for the next; a NAK ends the asking. */
+static void probes(void)
+{
+	u32 i;
+
+	writes_until_probed(1);
+	awaited = 4;
+	sim_run_until(asked_again, 10 * NS_PER_S);
+	for (i = 2; i < 4; i++) {
+		u64 wait = wire[i].at - wire[i - 1].at, before = wire[i - 1].at - wire[i - 2].at;
+
+		CHECK(wait > before * 19 / 10 && wait < before * 21 / 10,
+		      "%llu ns, then %llu", before, wait);
+	}
+	/* What was sent twice tells no time. */
+	CHECK(!q->t.req.rtt_since, "timed");
+	writes_until_probed(3);
+	CHECK(q->t.req.rtt_since, "not timed");
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ, 0, 0);
+	sim_run_until(resent, NS_PER_S);
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ACK_PLAIN, 1, 0);
+	awaited = PSN + 1;
+	sim_run_until(acknowledged, NS_PER_S);
+	CHECK(wired == 7 && !q->t.req.lost, "%u packets; or taken for the probe's answer",
+	      wired);
+}
+
 /* How much may be under way: little after a loss, fast up to half of it, then slowly more. */
 static void congestion(void)
 {
@@ -807,6 +834,14 @@ static void growth(void)
 		      "step %u after %llu of %llu ns", q->t.req.step, rtt[i],
 		      q->t.req.rtt_min);
 	}
+	/* They come late: a queue fills, and slow start is over. */
+	CHECK(q->t.req.ssthresh == 64, "ssthresh %u", q->t.req.ssthresh);
+	q->t.req.cwnd = 16;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	sim.now += rtt[0] + ROVE_QUEUE_NS + 1000;
+	ack(PSN + i, i + 1);
+	CHECK(q->t.req.ssthresh == 16, "ssthresh %u", q->t.req.ssthresh);
 	/* Where answers always take long no queue is to blame. */
 	start(ROVE_SVC_RC);
 	q->t.req.window = 512;
@@ -821,6 +856,42 @@ static void growth(void)
 		      "ssthresh %u, a probe after %llu ns", q->t.req.ssthresh,
 		      q->t.req.probe_wait);
 	}
+}
+
+/* The time that an answer takes: of what was asked, and the longest of late counts. */
+static void round_trips(void)
+{
+	u64 rtt;
+
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	sim.now += 20 * NS_PER_MS;
+	ack(PSN, 1);
+	rtt = q->t.req.rtt;
+	CHECK(rtt >= 20 * NS_PER_MS, "%llu ns", rtt);
+	post(ROVE_WR_RDMA_WRITE, 3 * MTU, SIGNALED);
+	go();
+	CHECK(wired == 4 && wire[3].ask && !wire[2].ask, "%u packets", wired);
+	sim.now += NS_PER_MS;
+	ack(PSN + 1, 1);
+	CHECK(q->t.req.rtt_since && q->t.req.rtt == rtt, "taken of what did not ask");
+	ack(PSN + 3, 2);
+	CHECK(!q->t.req.rtt_since && q->t.req.rtt == rtt - rtt / 8, "%llu ns after %llu",
+	      q->t.req.rtt, rtt);
+}
+
+/* Of a first PSN 24 bits count, also where two are compared. */
+static void first_psn(void)
+{
+	start(ROVE_SVC_RC);
+	rove_tqp_start_requester(&q->t, 0xff000000 | PSN);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ, 0, 0);
+	CHECK(wired == 2 && wire[1].psn == PSN, "%u packets", wired);
+	COUNTED(SEQ_NAK_RX, 1);
+	COUNTED(IMPLIED_NAK, 0);
 }
 
 /* The wait over, one message alone asks whether there is a receive now. */
@@ -1623,6 +1694,19 @@ static void other_sort_again(void)
 	run();
 	beyond = 0;
 	CHECK(wired == 2, "opcode %x for what was no READ", wire[2].opcode);
+	/* The end of one is, but nothing behind that. */
+	start(ROVE_SVC_RC);
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	run();
+	CHECK(wired == 3, "%u packets", wired);
+	beyond = MTU;
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, 2 * MTU + 1, 0);
+	run();
+	CHECK(wired == 3, "%u packets beyond the end", wired - 3);
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, 2 * MTU, 0);
+	run();
+	beyond = 0;
+	CHECK(wired == 5 && wire[3].psn == EPSN + 1, "%u packets", wired);
 }
 
 /* The right word for what is wrong: too long is invalid, beyond the region no access. */
@@ -1668,6 +1752,15 @@ static void refusals(void)
 		COUNTED(NAK_TX, 1);
 		COUNTED(RNR_NAK_TX, 0);
 	}
+	/* A buffer that its owner may not write to. */
+	start(ROVE_SVC_RC);
+	post_recv(100)->sge[0].lkey ^= 1;
+	request(ROVE_OP_SEND_ONLY, EPSN, true, 0, 8);
+	run();
+	CHECK(wired == 1 && wire[0].psn == EPSN && wire[0].msn == 0 &&
+	      wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_REM_OP) && recvs == 1 &&
+	      got[0].status == ROVE_WC_LOC_PROT_ERR && q->event[ROVE_EVENT_QP_FATAL] == 1,
+	      "%u packets, syndrome %x, status %u", wired, wire[0].syndrome, got[0].status);
 	/* A message whose last packet is empty. */
 	start(ROVE_SVC_RC);
 	post_recv(2 * MTU);
@@ -1850,6 +1943,20 @@ static void page_naks(void)
 	}
 	COUNTED(PAGE_NAK_TX, 30);
 
+	/* A receive work request waits along. */
+	start(ROVE_SVC_RC);
+	post_recv(8);
+	sc.paging = 1000000;
+	request(ROVE_OP_SEND_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_RNR_NAK | 8) && !recvs,
+	      "syndrome %x, %u received", wire[0].syndrome, recvs);
+	sc.paging = 0;
+	request(ROVE_OP_SEND_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(recvs == 1 && !got[0].status && q->t.state == ROVE_TQP_RTS, "%u received, status %u",
+	      recvs, got[0].status);
+
 	start(ROVE_SVC_RC);
 	sc.paging = 1000000;
 	request(ROVE_OP_ATOMIC_WRITE, EPSN, true, 8, 8);
@@ -1941,7 +2048,7 @@ static void budgets(void)
 /* Local work requests behind what is not acknowledged: not without end. */
 static void many_locals(void)
 {
-	start_deep(ROVE_SVC_RC, 8192);
+	start_queues(ROVE_SVC_RC, 8192, 128);
 	post(ROVE_WR_RDMA_WRITE, 8, 0);
 	again = 6000;
 	post(ROVE_WR_BIND_MW, 0, 0);
@@ -2016,6 +2123,18 @@ static void fences(void)
 	CHECK(wired == 1, "%u packets", wired);
 	answer(ROVE_OP_READ_RESP_ONLY, PSN, ACK_PLAIN, 1, 8);
 	CHECK(wired == 3 && sends == 1, "%u packets, %u done", wired, sends);
+
+	/* Local work as well. */
+	for (u32 i = 0; i < 2; i++) {
+		start(ROVE_SVC_RC);
+		post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+		post(ROVE_WR_BIND_MW, 0, SIGNALED | (i ? ROVE_WR_FENCE : 0));
+		go();
+		CHECK(q->t.req.cur - q->t.req.done == 2 - i, "%u begun",
+		      q->t.req.cur - q->t.req.done);
+		answer(ROVE_OP_READ_RESP_ONLY, PSN, ACK_PLAIN, 1, 8);
+		CHECK(sends == 2 && !sent[1].status, "%u done", sends);
+	}
 }
 
 /* READs whose responses were lost are not all asked for again at once. */
@@ -2138,13 +2257,73 @@ static void full(void)
 {
 	u32 i;
 
-	start_deep(ROVE_SVC_RC, 16);
+	start_queues(ROVE_SVC_RC, 16, 128);
 	for (i = 0; i < 16; i++)
 		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	tqp_send(q);
 	CHECK(wired == 16 && rove_tqp_waits(&q->t), "%u packets", wired);
 	ack(PSN + 15, 16);
 	CHECK(sends == 16 && !rove_tqp_waits(&q->t), "%u completions", sends);
+}
+
+static void flushed(struct sim_qp *qp, const struct rove_cqe *cqe, bool recv,
+		    bool solicited)
+{
+	CHECK(cqe->status == ROVE_WC_WR_FLUSH_ERR, "status %u", cqe->status);
+	sends += !recv;
+	recvs += recv;
+}
+
+/* A queue that holds more than is flushed in one go. */
+static void long_queues(void)
+{
+	const u32 n = ROVE_FLUSH_MAX + 3;
+	u32 i, k;
+
+	for (k = 0; k < 2; k++) {
+		start_queues(ROVE_SVC_RC, n, n);
+		q->on_cqe = flushed;
+		for (i = 0; i < n; i++) {
+			if (k)
+				post(ROVE_WR_SEND, 8, 0);
+			else
+				post_recv(8);
+		}
+		rove_tqp_error(&q->t);
+		CHECK(q->ack_owed, "as if all was done");
+		q->ack_owed = false;
+		rove_tqp_flush(&q->t);
+		CHECK(!q->ack_owed && sends + recvs == n, "%u of %u flushed", sends + recvs, n);
+	}
+}
+
+/* Of one that is shared nothing more is taken, and that is told. */
+static void last_of_shared(void)
+{
+	start(ROVE_SVC_RC);
+	q->t.srq = true;
+	rove_tqp_error(&q->t);
+	CHECK(q->event[ROVE_EVENT_LAST_WQE] == 1, "not told");
+	q->t.srq = false;
+	start(ROVE_SVC_XRC);
+	q->t.srq = true;
+	rove_tqp_error(&q->t);
+	CHECK(!q->event[ROVE_EVENT_LAST_WQE], "told of another QP's");
+	q->t.srq = false;
+}
+
+/* In SQE a send queue that cannot be read is not looked at for ever. */
+static void broken_in_sqe(void)
+{
+	start(ROVE_SVC_UC);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	go();
+	CHECK(sends == 1 && q->t.state == ROVE_TQP_SQE, "state %u", q->t.state);
+	q->sq_broken = true;
+	go();
+	CHECK(q->t.state == ROVE_TQP_ERR && q->event[ROVE_EVENT_QP_FATAL] == 1, "state %u",
+	      q->t.state);
+	COUNTED(BAD_RING, 1);
 }
 
 /* The NAK that ends it still to be sent, in the middle of a message. */
@@ -2190,6 +2369,9 @@ static void nothing_old(void)
 	run();
 	CHECK(wired == 1 && wire[0].opcode == ROVE_OP_READ_RESP_ONLY && wire[0].psn == EPSN + 6,
 	      "%u packets, psn %x", wired, wire[0].psn);
+	request(ROVE_OP_READ_REQUEST, EPSN + 6, true, 8, 0);
+	run();
+	CHECK(wired == 2 && wire[1].psn == EPSN + 6, "%u packets", wired);
 }
 
 int byhand_run(void)
@@ -2197,11 +2379,12 @@ int byhand_run(void)
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
 		syndromes, old_news, timeouts, response_middles, response_anyway,
-		loss_found, congestion, growth, rnr_probe,
+		loss_found, probes, congestion, growth, round_trips, first_psn, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
 		access_taken, many_locals, put_off, once_again, fences, reads_again,
 		read_in_pieces, reads_in_pieces, full, last_middle, nothing_old,
+		long_queues, last_of_shared, broken_in_sqe,
 		gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, oldest_given_up,
 		other_sort_again,

@@ -217,6 +217,12 @@ static void too_long(void)
 	post(ROVE_WR_SEND, 0, 0);
 	go();
 	CHECK(recvs == 1 && counted(ROVE_CNT_UD_RX_TOO_LONG) == 3, "half a header");
+	/* The longest that there is. */
+	start(4096);
+	post_recv(ROVE_GRH_LEN + 4096);
+	post(ROVE_WR_SEND, 4096, 0);
+	go();
+	CHECK(recvs == 1 && got[0].cqe.byte_len == ROVE_GRH_LEN + 4096, "%u received", recvs);
 }
 
 /* What does not fit the path is no error, and is not sent (C10-93.1.1). */
@@ -336,7 +342,8 @@ static void receive_error(void)
 	two->sge[0].length = ROVE_GRH_LEN;
 	post(ROVE_WR_SEND, 8, 0);
 	go();
-	CHECK(recvs == 1 && got[0].cqe.status == ROVE_WC_LOC_PROT_ERR, "lkey of two");
+	CHECK(recvs == 1 && got[0].cqe.status == ROVE_WC_LOC_PROT_ERR &&
+	      b->event[ROVE_EVENT_QP_FATAL] == 1, "lkey of two");
 	start(1024);
 	b->rq_broken = true;
 	post(ROVE_WR_SEND, 8, 0);

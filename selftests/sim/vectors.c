@@ -316,6 +316,7 @@ static void check_noise(void)
 		}
 		if (!rove_pkt_parse(&p, buf, n))
 			CHECK(p.hdr_len + p.payload_len + 4 <= n &&
+			      !((p.payload_len + (buf[1] >> 4 & 3)) & 3) &&
 			      p.hdr_len <= ROVE_MAX_HDR && !(p.psn >> 24) &&
 			      !(p.qpn >> 24), "noise of %u bytes", n);
 		free(buf);
