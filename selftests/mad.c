@@ -55,6 +55,7 @@ struct vendor_mad {
 
 #define MAD_LEN		256
 #define ROOM		(MAD_LEN - sizeof(struct vendor_mad))
+#define PATIENCE	10000	/* ms for an answer: more than a debug kernel takes */
 
 struct port {
 	int fd;
@@ -149,7 +150,7 @@ static bool answer(struct port *p, struct mad *m, size_t data_len, bool rmpp)
 {
 	m->hdr.id = p->agent;
 	m->hdr.gid_index = p->gid_index;
-	m->hdr.timeout_ms = rmpp ? 2000 : 0;
+	m->hdr.timeout_ms = rmpp ? PATIENCE : 0;
 	m->hdr.retries = 0;
 	m->mad.method = GET_RESP;
 	if (rmpp)
@@ -188,7 +189,7 @@ static void t_asked(void)
 	int i;
 
 	for (i = 0; i < 200; i++) {
-		send_one(&a, &b, 10000, &req, &got);
+		send_one(&a, &b, PATIENCE, &req, &got);
 		CHECK(good);
 		got.mad.data[0] ^= 0xff;
 		CHECK(answer(&b, &got, ROOM, false));
@@ -233,7 +234,7 @@ static void t_long(void)
 	size_t k;
 
 	for (i = 0; i < 10; i++) {
-		ask(&req, &a, &b, 10000, 0);
+		ask(&req, &a, &b, PATIENCE, 0);
 		CHECK(put(&a, &req, ROOM));
 		CHECK(get(&b, &got, 20000) == MAD_LEN);
 		for (k = 0; k < LONG; k++)
