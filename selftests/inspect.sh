@@ -139,27 +139,22 @@ alone() {
 } 2> /dev/null
 refused_alone() { local want=$1; shift; ! alone "$@" && grep -q "$want" "$tmp/out"; }
 
-cg=/sys/fs/cgroup
-in_cgroup() { echo $BASHPID > $cg/rove-test/cgroup.procs && exec "$@"; }
 cgroup() {
 	local rc
-	[[ -e $cg/cgroup.controllers ]] || mount -t cgroup2 none $cg || { echo "no cgroup v2"; return 4; }
-	grep -q rdma $cg/cgroup.controllers || { echo "no rdma controller"; return 4; }
-	echo +rdma > $cg/cgroup.subtree_control && mkdir $cg/rove-test || return
+	new_cgroup rdma || return
 	cgroup_points; rc=$?
-	cat $cg/rove-test/rdma.max
-	rmdir $cg/rove-test
+	cat $cg/rdma.max
+	rmdir $cg
 	return $rc
 }
 cgroup_points() {
-	local dir=$cg/rove-test
-	echo "$LA hca_handle=0" > $dir/rdma.max && refused_alone "Couldn't get context" in_cgroup &&
+	echo "$LA hca_handle=0" > $cg/rdma.max && refused_alone "Couldn't get context" in_cgroup &&
 	# PD, MR, CQ and QP are more than three
-	echo "$LA hca_handle=1 hca_object=3" > $dir/rdma.max && refused_alone "Couldn't create QP" in_cgroup &&
-	echo "$LA hca_handle=1 hca_object=20" > $dir/rdma.max && alone in_cgroup || return
+	echo "$LA hca_handle=1 hca_object=3" > $cg/rdma.max && refused_alone "Couldn't create QP" in_cgroup &&
+	echo "$LA hca_handle=1 hca_object=20" > $cg/rdma.max && alone in_cgroup || return
 	# what has gone is not counted
-	cat $dir/rdma.current
-	! grep -E "hca_(handle|object)=[1-9]" $dir/rdma.current
+	cat $cg/rdma.current
+	! grep -E "hca_(handle|object)=[1-9]" $cg/rdma.current
 }
 t "cgroup rdma: hca_handle and hca_object are kept" cgroup
 

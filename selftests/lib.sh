@@ -489,6 +489,18 @@ c_points() {
 	take_points "$1" "$tmp/points"
 }
 
+# new_cgroup CONTROLLER: a control group of the test's own, $cg.  4, and the reason: there are
+# none here.
+new_cgroup() {
+	local root=/sys/fs/cgroup
+	[[ -e $root/cgroup.controllers ]] || mount -t cgroup2 none $root || { echo "no cgroup v2"; return 4; }
+	grep -qw "$1" $root/cgroup.controllers || { echo "no $1 controller"; return 4; }
+	cg=$root/rove-$$
+	echo "+$1" > $root/cgroup.subtree_control && mkdir $cg
+}
+# in_cgroup COMMAND...: instead of this shell
+in_cgroup() { echo $BASHPID > $cg/cgroup.procs && exec "$@"; }
+
 # The kernel consumer, and what it has said since the last call, as points of this test.
 # (The log is empty when a test starts.)
 ktest=$here/../build/$(uname -r)/selftests/kmod/rove_ktest.ko

@@ -10,15 +10,12 @@
 . "$(dirname "$0")/lib.sh"
 
 [[ -x $bin/scale && -x $bin/hostile_ring ]] || skip_all "no programs: make selftests"
-grep -qw memory /sys/fs/cgroup/cgroup.controllers 2>/dev/null || skip_all "no memory control groups"
+new_cgroup memory || skip_all "no memory control groups"
 topo_pair 4200 && links || bail "two links"
 ends() { echo "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)"; }
 
-echo +memory > /sys/fs/cgroup/cgroup.subtree_control || bail "control group"
-cg=/sys/fs/cgroup/rove-oom
-mkdir $cg && echo $((40 << 20)) > $cg/memory.max && echo 0 > $cg/memory.swap.max 2>/dev/null
+echo $((40 << 20)) > $cg/memory.max && echo 0 > $cg/memory.swap.max 2>/dev/null
 extra_cleanup() { echo 1 > $cg/cgroup.kill; wait_for 10 rmdir $cg; }
-inside() { (echo $BASHPID > $cg/cgroup.procs; exec "$@"); }
 oom_kills() { awk '/^oom_kill / { print $2 }' /proc/vmstat; }
 killed() { awk '/^oom_kill / { print $2 }' $cg/memory.events; }
 nothing_of() {	# PROGRAM
@@ -35,7 +32,7 @@ refused() {
 	for try in 1 2 3 4 5; do
 		# the page that scale's last words go to: at nobody's cost
 		echo > "$tmp/many"
-		inside "$bin/scale" $(ends) many 4096 >> "$tmp/many" 2>&1; cat "$tmp/many"
+		(in_cgroup "$bin/scale" $(ends) many 4096) >> "$tmp/many" 2>&1; cat "$tmp/many"
 		grep -q "Cannot allocate memory" "$tmp/many" && return
 		# killed: what for?  The last report has who asked for memory.
 		dmesg | tac | sed '/invoked oom-killer/q' | tac | sed '/Memory cgroup stats/q' > "$tmp/report"
@@ -50,7 +47,7 @@ t "traffic beside it goes on" goes_on
 # A program with connections that eats memory till it is killed.
 eater() {
 	local before=$(killed)
-	inside /usr/bin/python3 -c '
+	in_cgroup /usr/bin/python3 -c '
 import subprocess, sys, os
 held = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 os.wait4(-1, os.WNOHANG)
