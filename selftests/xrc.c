@@ -15,6 +15,7 @@
 #include "pair.h"
 
 #define LEN	(64 * KB)
+#define SGES	32	/* as many as there may be */
 
 static const char *file;
 static struct ibv_xrcd *xrcd;		/* of b, by FILE */
@@ -35,10 +36,11 @@ static struct ibv_xrcd *domain(struct ibv_context *ctx, int fd, int flags)
 	return ibv_open_xrcd(ctx, &attr);
 }
 
-static struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *in, struct ibv_cq *cq)
+static struct ibv_srq *xrc_srq_of(struct ibv_pd *pd, struct ibv_xrcd *in, struct ibv_cq *cq,
+				  uint32_t max_sge)
 {
 	struct ibv_srq_init_attr_ex init = {
-		.attr = { .max_wr = DEPTH, .max_sge = 1 },
+		.attr = { .max_wr = DEPTH, .max_sge = max_sge },
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
@@ -48,6 +50,11 @@ static struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *in, struct ib
 	};
 
 	return ibv_create_srq_ex(pd->context, &init);
+}
+
+static struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *in, struct ibv_cq *cq)
+{
+	return xrc_srq_of(pd, in, cq, 1);
 }
 
 static uint32_t number(struct ibv_srq *srq)
@@ -85,12 +92,15 @@ static struct ibv_qp *xrc_send_qp(void)
 	return qp;
 }
 
+static struct ibv_srq *given;	/* with the next XRC_RECV QP, which needs none */
+
 static struct ibv_qp *xrc_recv_qp(struct ibv_xrcd *in)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
 		.xrcd = in,
+		.srq = given,
 	};
 	struct ibv_qp *qp = ibv_create_qp_ex(b.ctx, &init);
 
@@ -342,6 +352,40 @@ static void t_numbers(void)
 	CHECK(!ibv_destroy_srq(srq) && !ibv_destroy_srq(plain));
 }
 
+/*
+ * An SRQ named when the QP is made means nothing: each request names its own, which may have
+ * more SGEs.
+ */
+static void t_given(void)
+{
+	struct ibv_srq *small = xrc_srq_of(b.pd, xrcd, b.cq, 0);
+	struct ibv_srq *large = xrc_srq_of(b.pd, xrcd, b.cq, SGES);
+	struct ibv_sge sge[SGES];
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = SGES }, *bad;
+	int i, k;
+
+	CHECK(small && large);
+	conn_close();
+	given = small;
+	conn_open();
+	given = NULL;
+	for (k = 0; k < 20; k++) {
+		scramble(near, SGES * 64);
+		memset(far, 0, SGES * 128);
+		for (i = 0; i < SGES; i++)
+			sge[i] = (struct ibv_sge){ (uintptr_t)far + 128 * i, 64, far_mr->lkey };
+		CHECK(!ibv_post_srq_recv(large, &wr, &bad));
+		CHECK(!send_to(number(large), SGES * 64) && !done(b.cq, NULL));
+		for (i = 0; i < SGES; i++)
+			CHECK(!memcmp(far + 128 * i, near + 64 * i, 64));
+	}
+	/* nor is it held for that */
+	CHECK(!ibv_destroy_srq(small));
+	conn_close();
+	CHECK(!ibv_destroy_srq(large));
+	conn_open();
+}
+
 /* The domain that counts is the SRQ's: by the wrong SRQ no memory can be had. */
 static void t_memory(void)
 {
@@ -495,6 +539,7 @@ int main(int argc, char **argv)
 	xrun("a domain shared by a file; another process opens the QP, and keeps it", t_processes);
 	xrun("an SRQ of another domain is not found", t_domains);
 	xrun("numbers that are no SRQ's", t_numbers);
+	xrun("an SRQ named when the QP is made, and receives of 32 SGEs in another", t_given);
 	xrun("memory is that of the SRQ's protection domain", t_memory);
 	xrun("ATOMIC WRITE", t_atomic_write);
 	xrun("an SRQ destroyed under traffic, 20 times", t_destroyed);

@@ -48,7 +48,7 @@ int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)
 	int n;
 
 	if (unlikely(!r->depth))
-		return qp->srq ? rove_srq_fetch(qp->srq, w) : 0;
+		return qp->srq ? rove_srq_fetch(qp->srq, w, t->max_sge_recv) : 0;
 	n = rove_ring_avail(r);
 	if (n <= 0)
 		return n;

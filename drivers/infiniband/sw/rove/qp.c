@@ -510,9 +510,10 @@ int rove_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	rove_pace_init(qp);
 	rove_doorbell_init(qp);
 	qp->t.service = service_of(init->qp_type);
-	qp->srq = init->srq ? to_rsrq(init->srq) : NULL;
 	qp->t.target = init->qp_type == IB_QPT_XRC_TGT;
-	qp->t.srq = init->srq || qp->t.target;
+	/* A target takes from those that requests name, whatever is named here. */
+	qp->srq = init->srq && !qp->t.target ? to_rsrq(init->srq) : NULL;
+	qp->t.srq = qp->srq || qp->t.target;
 	INIT_LIST_HEAD(&qp->srq_holder);
 	qp->xrcd = init->xrcd;
 	qp->pd = ibqp->pd;

@@ -46,16 +46,17 @@ static void check_limit(struct rove_srq *srq, u32 n)
 	event_due(srq, ROVE_SRQ_LIMIT_REACHED);
 }
 
-int rove_srq_fetch(struct rove_srq *srq, struct rove_rwqe *w)
+int rove_srq_fetch(struct rove_srq *srq, struct rove_rwqe *w, u32 room)
 {
+	u32 max_sge = min(srq->max_sge, room);
 	int n;
 
 	spin_lock(&srq->lock);
 	n = srq->broken ? -EINVAL : rove_ring_avail(&srq->ring);
 	if (likely(n > 0)) {
-		rove_take_recv(&srq->ring, w, srq->max_sge);
+		rove_take_recv(&srq->ring, w, max_sge);
 		/* More than were copied; an XRC target has room for more. */
-		if (unlikely(w->num_sge > srq->max_sge))
+		if (unlikely(w->num_sge > max_sge))
 			w->num_sge = U32_MAX;
 		check_limit(srq, n - 1);
 		n = 1;

@@ -64,12 +64,13 @@ static inline struct rove_srq *to_rsrq(struct ib_srq *ibsrq)
 /**
  * rove_srq_fetch() - take the next work request for a QP
  * @srq: the SRQ
- * @w: filled in; @w->sge has room for @srq->max_sge
+ * @w: filled in
+ * @room: SGEs that @w->sge has room for
  *
  * Context: the QP is locked.
  * Return: as rove_env_rq_fetch().
  */
-int rove_srq_fetch(struct rove_srq *srq, struct rove_rwqe *w);
+int rove_srq_fetch(struct rove_srq *srq, struct rove_rwqe *w, u32 room);
 
 /* ib_device_ops; all but post_srq_recv may sleep */
 int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
