@@ -305,6 +305,46 @@ static void t_full(void)
 	CHECK(!moderate(0, 0));
 }
 
+/* More completions at once than there is room for: who sleeps is woken for those that fitted. */
+static void t_overrun(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(a.ctx, 16, NULL, a.chan, 0), *which;
+	struct ibv_qp_init_attr init = {
+		.cap = { 64, 1, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct pollfd p = { .fd = a.chan->fd, .events = POLLIN };
+	struct ibv_sge sge = { (uintptr_t)a.buf, 8, a.mr->lkey };
+	struct ibv_send_wr wr[20], *bad;
+	struct ibv_wc wc[20];
+	struct ibv_qp *qa, *qb;
+	void *ctx;
+	int i;
+
+	CHECK(cq);
+	init.send_cq = init.recv_cq = cq;
+	qa = ibv_create_qp(a.pd, &init);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(b.cq);
+	qb = ibv_create_qp(b.pd, &init);
+	CHECK(qa && qb);
+	connect_qp(qa, &b, qb->qp_num, a.gid_index);
+	connect_qp(qb, &a, qa->qp_num, b.gid_index);
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	for (i = 0; i < 20; i++)
+		wr[i] = (struct ibv_send_wr){
+			.next = i < 19 ? &wr[i + 1] : NULL,
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+			.wr.rdma = { (uintptr_t)b.buf, b.mr->rkey },
+		};
+	CHECK(!ibv_post_send(qa, wr, &bad));
+	CHECK(poll(&p, 1, 5000) == 1);
+	CHECK(!ibv_get_cq_event(a.chan, &which, &ctx) && which == cq);
+	ibv_ack_cq_events(cq, 1);
+	CHECK(ibv_poll_cq(cq, 20, wc) > 0 && !wc[0].status);
+	CHECK(!ibv_destroy_qp(qa) && !ibv_destroy_qp(qb) && !ibv_destroy_cq(cq));
+}
+
 /* A full CQ has room for another completion as soon as one is looked at. */
 static void t_session(void)
 {
@@ -728,6 +768,7 @@ int main(int argc, char **argv)
 	run("moderation: 32 messages, fewer events", t_fewer);
 	run("moderation by time: the event comes then, and not before", t_period);
 	run("moderation: a full CQ waits for nothing", t_full);
+	run("a CQ overrun at once: an event for what fitted", t_overrun);
 	run("work posted while a CQ is polled: it is as large as it says", t_session);
 	run("completion timestamps: monotonic, between post and poll; wall clock", t_clock);
 	run("thread and parent domains", t_domains);

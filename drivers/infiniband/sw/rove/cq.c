@@ -96,6 +96,7 @@ static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
 	struct rove_ring *r = &cq->ring;
 	u32 used = rove_cq_used(cq);
 	u64 now = cq->timestamps ? ktime_get_ns() : 0;
+	int due = 0;
 	u32 i;
 
 	if (unlikely(cq->overrun))
@@ -114,18 +115,17 @@ static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
 	}
 	/* pairs with the consumer's acquire: the slots are written by then */
 	smp_store_release(&r->hdr->prod, r->prod);
-	if (unlikely(cq->overrun))
-		return -ENOSPC;
 
 	/*
 	 * Pairs with the barrier of a program between arming and looking at
 	 * @prod once more: one of the two sees what the other has written.
 	 */
 	smp_mb();
-	if (!rove_cq_wants_event(cq, n, solicited))
-		return 0;
-	cq->event_due = true;
-	return 1;
+	if (n && rove_cq_wants_event(cq, n, solicited)) {
+		cq->event_due = true;
+		due = 1;
+	}
+	return unlikely(cq->overrun) ? -ENOSPC : due;
 }
 
 void rove_cq_local_peer(struct rove_cq *cq)
