@@ -35,7 +35,8 @@
  * @kick: has another CPU schedule @task here
  * @kicked: bit 0: @kick is under way, and of no other's use
  *
- * Both work with softirqs off on this CPU, so never at the same time.
+ * Both work with softirqs off on this CPU, so never at the same time.  (While it was away
+ * another may have taken the tasklet over: that is waited for.)
  */
 struct rove_deferred {
 	struct llist_head list;
@@ -94,7 +95,8 @@ static void choose(struct rove_deferred *d, u64 spent, u64 now)
 	d->busy += spent;
 	if (period < DEFER_PERIOD_NS)
 		return;
-	WRITE_ONCE(d->threaded, d->usable &&
+	/* Another CPU's tasklet that was taken over must not work beside its thread. */
+	WRITE_ONCE(d->threaded, d->usable && d == this_cpu_ptr(&rove_deferred) &&
 		   (ALWAYS_THREADED ||
 		    d->busy > (d->threaded ? period / 8 : period / 4)));
 	d->since = now;
@@ -168,8 +170,11 @@ static void thread_unpark(unsigned int cpu)
 {
 	struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
 
+	/* Who has taken the tasklet over while the CPU was away may be at work still. */
+	tasklet_disable(&d->task);
 	WRITE_ONCE(d->usable, true);
 	WRITE_ONCE(d->threaded, ALWAYS_THREADED);
+	tasklet_enable(&d->task);
 }
 
 static void thread_setup(unsigned int cpu)
