@@ -108,6 +108,11 @@ vrf_data() {
 	"$bin/scale" $LA "$(gid_index $LA $A6)" $LB "$(gid_index $LB $B6)" cycles 20
 }
 
+vrf_within() {
+	"$bin/scale" $LA "$(gid_index $LA $A4)" $LA "$(gid_index $LA $A4)" cycles 20 &&
+	"$bin/scale" $LA "$(gid_index $LA $A6)" $LA "$(gid_index $LA $A6)" cycles 20
+}
+
 try() {
 	local kind=$1 v6=6 cm=1 mtu=1
 	case $kind in
@@ -129,6 +134,7 @@ try() {
 	# the programs' own sockets would have to be put in it, too
 	if [[ $kind == vrf ]]; then
 		t "vrf: IPv4 and IPv6, one process, every byte" vrf_data
+		t "vrf: within one machine" vrf_within
 		undo
 		return
 	fi

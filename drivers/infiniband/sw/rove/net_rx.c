@@ -112,12 +112,17 @@ static struct net_device *in_dev(struct rove_net *rnet, const struct sk_buff *sk
 	return dev ?: skb->dev;
 }
 
+/* The way of what is sent to an address of this machine: the loopback's, or a VRF's own. */
+static bool is_within_machine(const struct net_device *dev)
+{
+	return dev->flags & IFF_LOOPBACK || netif_is_l3_master(dev);
+}
+
 /* The link that a packet came in by. */
 static struct rove_dev *find_link(struct rove_net *rnet, struct net_device *dev,
 				  const struct sk_buff *skb)
 {
-	/* Sent to an address of this machine: it came in by the loopback. */
-	if (dev->flags & IFF_LOOPBACK)
+	if (is_within_machine(dev))
 		return find_by_addr(rnet, skb);
 	return rove_net_find_owner(rnet, dev);
 }
@@ -628,7 +633,7 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	rove_count(rx.rdev, RX_SKBS);
 	rove_count_add(rx.rdev, RX_BYTES, skb->len);
-	RX_CB(skb)->ifindex = dev->flags & IFF_LOOPBACK ? 0 : dev->ifindex;
+	RX_CB(skb)->ifindex = is_within_machine(dev) ? 0 : dev->ifindex;
 	qp = find_qp(rx.rdev, skb);
 	if (qp) {
 		if (!lock_here(qp, skb)) {
