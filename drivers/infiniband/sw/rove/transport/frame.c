@@ -16,22 +16,23 @@ int rove_pkt_parse(struct rove_pkt *pkt, const u8 *buf, u32 len)
 	const struct rove_bth *bth = (const void *)buf;
 	const struct rove_opcode_info *op;
 	const u8 *ext = buf + sizeof(*bth);
+	u8 opcode, flags;
 	u32 pad, apsn;
-	u8 opcode;
 
 	if (len < sizeof(*bth) + ROVE_ICRC_LEN)
 		return -EBADMSG;
 	/* Who has sent it may be able to change it still: what is checked is what is used. */
 	opcode = READ_ONCE(bth->opcode);
+	flags = READ_ONCE(bth->flags);
 	op = &rove_opcodes[opcode];
-	pad = (bth->flags & ROVE_BTH_PAD_MASK) >> ROVE_BTH_PAD_SHIFT;
-	if (!(op->flags & ROVE_OPF_VALID) || bth->flags & ROVE_BTH_TVER_MASK ||
+	pad = (flags & ROVE_BTH_PAD_MASK) >> ROVE_BTH_PAD_SHIFT;
+	if (!(op->flags & ROVE_OPF_VALID) || flags & ROVE_BTH_TVER_MASK ||
 	    len < op->hdr_len + pad + ROVE_ICRC_LEN)
 		return -EBADMSG;
 
 	pkt->opcode = opcode;
 	pkt->op = op;
-	pkt->solicited = bth->flags & ROVE_BTH_SE;
+	pkt->solicited = flags & ROVE_BTH_SE;
 	pkt->pkey = be16_to_cpu(bth->pkey);
 	pkt->qpn = be32_to_cpu(bth->qpn) & ROVE_PSN_MASK;
 	apsn = be32_to_cpu(bth->apsn);
