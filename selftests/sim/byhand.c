@@ -322,6 +322,33 @@ static void credits(void)
 	answer(ROVE_OP_ACKNOWLEDGE, PSN + 5, ACK_PLAIN, 6, 0);
 	CHECK(wired == 8, "credits not counted: %u packets", wired);
 	COUNTED(RX_UNEXPECTED, 0);
+
+	/* Where READs follow, only their answers may tell. */
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, 1, 1, 0);
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	for (i = 0; i < 3; i++)
+		post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	CHECK(wired == 3, "%u packets", wired);
+	answer(ROVE_OP_READ_RESP_ONLY, PSN + 2, 2, 3, 8);
+	CHECK(wired == 5 && q->t.req.lsn == 5, "%u packets, LSN %u", wired, q->t.req.lsn);
+	ack(PSN + 4, 5);
+	/* Old ones, and none: nothing is taken back. */
+	for (i = 0; i < 2; i++) {
+		start(ROVE_SVC_RC);
+		post(ROVE_WR_SEND, 8, SIGNALED);
+		go();
+		answer(ROVE_OP_ACKNOWLEDGE, PSN, 3, 1, 0);
+		post(ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, SIGNALED);
+		go();
+		answer(ROVE_OP_ATOMIC_ACK, PSN + 1, i ? ROVE_AETH_NO_CREDIT : 0, 2, 0);
+		CHECK(sends == 2 && q->t.req.lsn_valid && q->t.req.lsn == 4, "LSN %u",
+		      q->t.req.lsn);
+	}
 }
 
 /* What is complete, and nothing more to do: nobody is woken. */

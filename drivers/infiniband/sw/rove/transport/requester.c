@@ -858,12 +858,27 @@ static void rx_nak(struct rove_tqp *t, u8 syndrome, u64 now)
 	}
 }
 
+static u32 lsn_of(const struct rove_pkt *pkt)
+{
+	return psn_add(pkt->msn, rove_credits_decode(pkt->syndrome & ROVE_AETH_VALUE));
+}
+
 static void rx_credits(struct rove_requester *req, const struct rove_pkt *pkt)
 {
-	u8 code = pkt->syndrome & ROVE_AETH_VALUE;
+	req->lsn_valid = (pkt->syndrome & ROVE_AETH_VALUE) != ROVE_AETH_NO_CREDIT;
+	req->lsn = lsn_of(pkt);
+}
 
-	req->lsn_valid = code != ROVE_AETH_NO_CREDIT;
-	req->lsn = psn_add(pkt->msn, rove_credits_decode(code));
+/*
+ * A response acknowledges what is before it, and may be the only one to tell of credits.
+ * Not all peers do; and one that is repeated tells of old ones.
+ */
+static void rx_more_credits(struct rove_requester *req, const struct rove_pkt *pkt)
+{
+	if (pkt->op->flags & ROVE_OPF_AETH && req->lsn_valid &&
+	    (pkt->syndrome & ROVE_AETH_VALUE) != ROVE_AETH_NO_CREDIT &&
+	    psn_diff(lsn_of(pkt), req->lsn) > 0)
+		req->lsn = lsn_of(pkt);
 }
 
 static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
@@ -946,6 +961,7 @@ static struct rove_swqe *rx_response(struct rove_tqp *t,
 		rove_env_count(t, ROVE_CNT_RX_UNEXPECTED);
 		return NULL;
 	}
+	rx_more_credits(req, pkt);
 	return w;
 }
 
