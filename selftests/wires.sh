@@ -103,14 +103,9 @@ mtu_is() { on "$1" ibv_devinfo -d "$1" | grep -qE "active_mtu:[[:space:]]*$2 "; 
 grow() { set_mtus $BIG && wait_for 10 mtu_is "$LA" 4096 && moves && set_mtus 1500 && wait_for 10 mtu_is "$LA" 1024; }
 big() { set_mtus $BIG && wait_for 10 mtu_is "$LB" 4096; }
 
-vrf_data() {
-	"$bin/scale" $LA "$(gid_index $LA $A4)" $LB "$(gid_index $LB $B4)" cycles 20 &&
-	"$bin/scale" $LA "$(gid_index $LA $A6)" $LB "$(gid_index $LB $B6)" cycles 20
-}
-
-vrf_within() {
-	"$bin/scale" $LA "$(gid_index $LA $A4)" $LA "$(gid_index $LA $A4)" cycles 20 &&
-	"$bin/scale" $LA "$(gid_index $LA $A6)" $LA "$(gid_index $LA $A6)" cycles 20
+vrf_data() {	# LINK IPv4 IPv6: the other end
+	"$bin/scale" $LA "$(gid_index $LA $A4)" $1 "$(gid_index $1 $2)" cycles 20 &&
+	"$bin/scale" $LA "$(gid_index $LA $A6)" $1 "$(gid_index $1 $3)" cycles 20
 }
 
 try() {
@@ -133,8 +128,8 @@ try() {
 	fi
 	# the programs' own sockets would have to be put in it, too
 	if [[ $kind == vrf ]]; then
-		t "vrf: IPv4 and IPv6, one process, every byte" vrf_data
-		t "vrf: within one machine" vrf_within
+		t "vrf: IPv4 and IPv6, one process, every byte" vrf_data $LB $B4 $B6
+		t "vrf: within one machine" vrf_data $LA $A4 $A6
 		undo
 		return
 	fi

@@ -201,7 +201,6 @@ static void payload(struct sim_qp *qp, const struct rove_burst *b, u32 offset,
 				     ROVE_ACCESS_REMOTE_READ), len);
 }
 
-/* Add the ICRC to a packet of @len bytes from the BTH on. */
 /* Slicing by 8. */
 u32 crc32(u32 crc, const void *buf, size_t len)
 {
@@ -248,6 +247,7 @@ __le32 icrc_of(struct rove_icrc *headers, const u8 *bth, u32 hdr_len, u32 len)
 	return rove_icrc_final(crc32(crc32(~0U, headers->buf, n), bth + hdr_len, len));
 }
 
+/* Add the ICRC to a packet of @len bytes from the BTH on. */
 static void seal(struct packet *p, u32 hdr_len, u32 len)
 {
 	u8 *bth = p->data + p->ip_len + 8;

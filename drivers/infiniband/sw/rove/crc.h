@@ -11,8 +11,8 @@
 /* Below this the crypto API's way to the CPU's instruction is the longer one. */
 #define ROVE_CRC_SHASH_MIN	256
 
+/* For rove_crc32() alone: by the crypto API, where that was found to be faster. */
 DECLARE_STATIC_KEY_FALSE(rove_crc_use_shash);
-
 u32 rove_crc32_shash(u32 crc, const void *buf, size_t len);
 
 /**

@@ -20,6 +20,14 @@
 /* Bytes of ones before it. */
 #define ROVE_ICRC_ONES	8
 
+/* Offsets in the headers, in bytes. */
+enum {
+	ROVE_ICRC_IP4_LEN = 2, ROVE_ICRC_IP4_ID = 4,
+	ROVE_ICRC_IP6_PAYLOAD_LEN = 4, ROVE_ICRC_IP6_LEN = 40,
+	ROVE_ICRC_UDP_DGRAM_LEN = 4, ROVE_ICRC_UDP_LEN = 8,
+	ROVE_ICRC_BTH_RESV8A = 4,
+};
+
 /**
  * struct rove_icrc - headers of the packets of one skb, as the ICRC covers them
  * @ip_len: bytes of the IP header
@@ -27,7 +35,8 @@
  */
 struct rove_icrc {
 	u32 ip_len;
-	u8 buf[ROVE_ICRC_ONES + ROVE_MAX_IP_HDR + 8 + ROVE_MAX_HDR] __aligned(8);
+	u8 buf[ROVE_ICRC_ONES + ROVE_MAX_IP_HDR + ROVE_ICRC_UDP_LEN +
+	       ROVE_MAX_HDR] __aligned(8);
 };
 
 /**
@@ -37,14 +46,6 @@ struct rove_icrc {
  * @ip_len: its length in bytes, at most ROVE_MAX_IP_HDR
  */
 void rove_icrc_begin(struct rove_icrc *c, const void *ip, u32 ip_len);
-
-/* Offsets in these, in bytes. */
-enum {
-	ROVE_ICRC_IP4_LEN = 2, ROVE_ICRC_IP4_ID = 4,
-	ROVE_ICRC_IP6_PAYLOAD_LEN = 4, ROVE_ICRC_IP6_LEN = 40,
-	ROVE_ICRC_UDP_DGRAM_LEN = 4, ROVE_ICRC_UDP_LEN = 8,
-	ROVE_ICRC_BTH_RESV8A = 4,
-};
 
 static inline void rove_icrc_put16(u8 *p, u32 v)
 {
