@@ -271,7 +271,9 @@ UD = {0x64: (8, 1), 0x65: (12, 1)}
 XRC = {0xa0 | op: (v[0] + 4, v[1]) for op, v in REQUESTS.items()} | \
     {0xa0 | op: v for op, v in RESPONSES.items()}
 FOREIGN = UC | UD | XRC
-valid = set(REQUESTS) | set(RESPONSES) | set(FOREIGN)
+# RC and XRC answer what is reserved as well
+reserved = [op for op in range(32) if op not in REQUESTS | RESPONSES]
+valid = set(REQUESTS) | set(RESPONSES) | set(FOREIGN) | {svc | op for svc in (0, 0xa0) for op in reserved}
 case("every opcode that does not exist", [packet(op, qpn, FAR, bytes(64)) for op in range(256) if op not in valid],
      {"drop_malformed": 256 - len(valid)})
 case("every opcode of another service", [packet(op, qpn, 0, bytes(ext) + bytes(64 * payload))
@@ -280,6 +282,8 @@ case("every opcode of another service", [packet(op, qpn, 0, bytes(ext) + bytes(6
 case("every request far ahead", [full(op) for op in REQUESTS], {"out_of_sequence": len(REQUESTS)}, least=True)
 case("every request far behind", [full(op, psn=FAR * 3) for op in REQUESTS],
      {"duplicate_request": len(REQUESTS)}, least=True)
+case("every reserved opcode far ahead", [packet(op, qpn, FAR, bytes(64)) for op in reserved], {"out_of_sequence": len(reserved)},
+     least=True)
 case("every response far ahead", [full(op) for op in RESPONSES], {"drop_unexpected_response": len(RESPONSES)}, least=True)
 case("every response far behind", [full(op, psn=FAR * 3) for op in RESPONSES],
      {"drop_unexpected_response": len(RESPONSES)}, least=True)
@@ -338,6 +342,8 @@ single("WRITE and READ of nothing with any rkey", "RTS",
 single("a SEND that nobody receives", "RTS", [lambda q: packet(4, q, 0, bytes(64))], "sent_rnr_nak")
 single("a message's middle without its beginning", "ERR", [lambda q: packet(1, q, 0, bytes(1024))], "sent_err_nak")
 single("a first packet shorter than the MTU", "ERR", [write(addr, rkey, 2000, 1000, op=6)], "sent_err_nak")
+single("FLUSH, which is not supported", "ERR", [lambda q: packet(28, q, 0, bytes(4) + reth(addr, rkey, 64), ackreq=1)],
+       "sent_err_nak")
 single("an atomic at an odd address", "ERR", [lambda q: packet(20, q, 0, struct.pack("!QIQQ", addr + 1, rkey, 1, 0))],
        "sent_err_nak")
 single("an atomic with a wrong rkey", "ERR", [lambda q: packet(19, q, 0, struct.pack("!QIQQ", addr, rkey ^ 1, 1, 0))],

@@ -1761,6 +1761,11 @@ static void refusals(void)
 		{ ROVE_OP_SEND_MIDDLE, 0, MTU, ROVE_NAK_INV_REQ },
 		/* Nobody's key. */
 		{ ROVE_OP_SEND_ONLY_INV, 0, 8, ROVE_NAK_INV_REQ },
+		/* Reserved, and FLUSH with its headers. */
+		{ 0x15, 0, 0, ROVE_NAK_INV_REQ },
+		{ 0x18, 0, MTU, ROVE_NAK_INV_REQ },
+		{ 0x1c, 0, 20, ROVE_NAK_INV_REQ },
+		{ 0x1f, 0, 8, ROVE_NAK_INV_REQ },
 	};
 	u32 i;
 

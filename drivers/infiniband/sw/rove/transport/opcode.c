@@ -15,6 +15,8 @@
 #define INV_LEN		4
 
 #define REQ		(ROVE_OPF_VALID | ROVE_OPF_REQUEST)
+/* Neither begins a message nor goes on with one, so it is refused in its turn (9.7.5.2.6). */
+#define NOT_HERE	(REQ | ROVE_OPF_PAYLOAD)
 #define RSP		ROVE_OPF_VALID
 #define FIRST		ROVE_OPF_FIRST
 #define LAST		ROVE_OPF_LAST
@@ -50,8 +52,16 @@
 	ROW(svc, WRITE_ONLY, WRITE_MSG | ONLY | RETH | (xrc), RETH_LEN + (more)), \
 	ROW(svc, WRITE_ONLY_IMM, WRITE_MSG | ONLY | RETH | IMM | (xrc), RETH_LEN + IMM_LEN + (more))
 
+/* What is reserved, or not implemented as FLUSH (1c), is answered all the same. */
+#define OTHER_ROWS(svc, from, to, xrc, more)					\
+	[ROVE_SVC_##svc | (from) ... ROVE_SVC_##svc | (to)] =			\
+		{ .flags = NOT_HERE | (xrc), .hdr_len = BTH_LEN + (more) }
+
 #define RELIABLE_ROWS(svc, xrc, more)						\
 	CONNECTED_ROWS(svc, xrc, more),						\
+	OTHER_ROWS(svc, 0x15, 0x15, xrc, more),					\
+	OTHER_ROWS(svc, 0x18, 0x1c, xrc, more),					\
+	OTHER_ROWS(svc, 0x1e, 0x1f, xrc, more),					\
 	ROW(svc, SEND_LAST_INV, SEND | LAST | INV | (xrc), INV_LEN + (more)), \
 	ROW(svc, SEND_ONLY_INV, SEND | ONLY | INV | (xrc), INV_LEN + (more)), \
 	ROW(svc, READ_REQUEST, REQ | ROVE_OPF_READ | ONLY | RETH | (xrc), RETH_LEN + (more)), \
