@@ -337,6 +337,13 @@ static void credits(void)
 	answer(ROVE_OP_READ_RESP_ONLY, PSN + 2, 2, 3, 8);
 	CHECK(wired == 5 && q->t.req.lsn == 5, "%u packets, LSN %u", wired, q->t.req.lsn);
 	ack(PSN + 4, 5);
+	/* Not one that is under way, all of it that has gone acknowledged. */
+	start(ROVE_SVC_RC);
+	window(4);
+	post(ROVE_WR_SEND, 8 * MTU, SIGNALED);
+	go();
+	answer(ROVE_OP_ACKNOWLEDGE, PSN + 3, ACK_PLAIN, 0, 0);
+	CHECK(wired == 8 && q->t.req.ssn == 1, "%u packets, SSN %u", wired, q->t.req.ssn);
 	/* Old ones, and none: nothing is taken back. */
 	for (i = 0; i < 2; i++) {
 		start(ROVE_SVC_RC);
@@ -2240,22 +2247,24 @@ static void read_in_pieces(void)
 	/* what was never asked for is, as far as the window goes or a bit more: a message each */
 	q->t.req.ssthresh = 0;
 	q->t.req.cwnd = 5;
-	answer(ROVE_OP_READ_RESP_LAST, PSN + 249, 0, 0, MTU);
+	/* of what was asked for again some had never been: it is the peer that has counted */
+	answer(ROVE_OP_READ_RESP_LAST, PSN + 249, 0, 4, MTU);
 	asks_for(7, 250, 64);
-	CHECK(sends == 1 && q->t.req.ssn == 2, "%u done, SSN %u", sends, q->t.req.ssn);
+	CHECK(sends == 1 && q->t.req.ssn == 5, "%u done, SSN %u", sends, q->t.req.ssn);
 	read_response(250, 1);
 	read_response(252, 1);
 	asks_for(8, 251, 63);
 	q->t.req.cwnd = 70;
 	read_response(251, 63);
 	asks_for(9, 314, 70);
-	CHECK(q->t.req.ssn == 3, "SSN %u", q->t.req.ssn);
+	CHECK(q->t.req.ssn == 6, "SSN %u", q->t.req.ssn);
 	read_response(314, 70);
 	asks_for(10, 384, 6);
-	CHECK(q->t.req.ssn == 4, "SSN %u", q->t.req.ssn);
+	CHECK(q->t.req.ssn == 7, "SSN %u", q->t.req.ssn);
 	read_response(384, 5);
-	answer(ROVE_OP_READ_RESP_LAST, PSN + 389, 0, 0, MTU);
+	answer(ROVE_OP_READ_RESP_LAST, PSN + 389, 0, 8, MTU);
 	CHECK(sends == 2 && !sent[0].status && !sent[1].status, "%u done", sends);
+	CHECK(q->t.req.ssn == 8, "SSN %u", q->t.req.ssn);
 	COUNTED(IMPLIED_NAK, 4);
 }
 

@@ -881,6 +881,17 @@ static void rx_more_credits(struct rove_requester *req, const struct rove_pkt *p
 		req->lsn = lsn_of(pkt);
 }
 
+/*
+ * All that was sent has arrived, and ends with a message: the peer's count is the right one.
+ * It took each piece for a message of a READ of which it had not had the whole request.
+ */
+static void count_anew(struct rove_requester *req, const struct rove_pkt *pkt)
+{
+	if (pkt->op->flags & ROVE_OPF_AETH && req->psn_una == req->psn_top &&
+	    (req->cur == req->fetched || !rove_swqe(req, req->cur)->started))
+		req->ssn = pkt->msn;
+}
+
 static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
 	struct rove_requester *req = &t->req;
@@ -1063,6 +1074,7 @@ static noinline void rx_any(struct rove_tqp *t, const struct rove_pkt *pkt, u64 
 		rx_atomic_ack(t, pkt, now);
 	else
 		rx_ack(t, pkt, now);
+	count_anew(req, pkt);
 	rove_req_check_drained(t);
 	go_on(t);
 }
