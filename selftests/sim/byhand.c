@@ -31,6 +31,7 @@ static u32 wired;
 static struct rove_cqe sent[256], got[256];
 static u32 sends, recvs;
 static u32 again;	/* so often what is done is posted once more */
+static u32 local_status;	/* of local work */
 
 #define CHECK(cond, ...) do {			\
 	checks++;				\
@@ -96,7 +97,7 @@ static u32 on_local(const struct rove_send_wqe *wqe)
 		again--;
 		user_post(q, wqe->opcode, 0, 0);
 	}
-	return ROVE_WC_SUCCESS;
+	return local_status;
 }
 
 /* It waits for ever for an acknowledgment, unless a case has it otherwise. */
@@ -115,6 +116,7 @@ static void start_queues(u8 service, u32 sq_depth, u32 rq_depth)
 	q->on_packet = on_packet;
 	q->on_local = on_local;
 	q->gro = false;
+	local_status = ROVE_WC_SUCCESS;
 	sends = 0;
 	recvs = 0;
 	wired = 0;
@@ -644,6 +646,17 @@ static void response_middles(void)
 	q->t.req.ssthresh = 64;
 	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
 	CHECK(q->t.req.cwnd == 9, "%u packets", q->t.req.cwnd);
+	/* The first of what was asked for in pieces tells of credits, the next cannot. */
+	first_response(128);
+	q->t.req.lsn_valid = true;
+	q->t.req.lsn = 1;
+	answer(ROVE_OP_READ_RESP_FIRST, PSN + 1, 1, 1, MTU);
+	CHECK(q->t.req.psn_una == PSN + 2 && q->t.req.lsn == 2, "PSN %x, LSN %u",
+	      q->t.req.psn_una, q->t.req.lsn);
+	sim.now++;
+	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 2, 0, 0, MTU);
+	CHECK(q->t.req.psn_una == PSN + 3 && q->t.req.lsn == 2, "PSN %x, LSN %u",
+	      q->t.req.psn_una, q->t.req.lsn);
 	/* Each is a sign of life. */
 	first_response(128);
 	q->t.timeout = 14;
@@ -741,6 +754,18 @@ static void loss_found(void)
 		      wire[4].at - t < ROVE_PROBE_NS + 50000, "%u packets, %x", wired,
 		      wire[4].psn);
 	}
+	/* What has been answered for good says nothing of what is asked for later. */
+	writes_until_probed(2);
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 1, ACK_PLAIN, 2, 0);
+	awaited = PSN + 2;
+	sim_run_until(acknowledged, NS_PER_S);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	tqp_send(q);
+	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 2, ACK_PLAIN, 3, 0);
+	awaited = PSN + 3;
+	sim_run_until(acknowledged, NS_PER_S);
+	CHECK(!q->t.req.lost, "taken for lost");
 	/* Not asked for, it says nothing of the kind: the answer may still come. */
 	start(ROVE_SVC_RC);
 	q->t.timeout = 14;
@@ -824,6 +849,8 @@ static void congestion(void)
 	for (i = 0; i < 4; i++)
 		answer(ROVE_OP_ACKNOWLEDGE, PSN + 11, ROVE_AETH_NAK, 11, 0);
 	CHECK(q->t.req.cwnd == 4 && q->t.req.ssthresh == 4, "cwnd %u", q->t.req.cwnd);
+	ack(PSN + 13, 14);
+	CHECK(q->t.req.cwnd == 4, "cwnd %u", q->t.req.cwnd);
 	ack(PSN + 59, 60);
 	CHECK(q->t.req.cwnd == 5 && sends == 60, "cwnd %u", q->t.req.cwnd);
 
@@ -939,13 +966,17 @@ static void rnr_probe(void)
 	go();
 	CHECK(wired == 12, "%u packets", wired);
 	q->t.req.retries = 2;
+	q->t.rnr_retry = 3;
+	q->t.req.rnr_retries = 3;
 	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
-	CHECK(q->t.req.retries == q->t.retry_cnt, "%u retries", q->t.req.retries);
+	CHECK(q->t.req.retries == q->t.retry_cnt && q->t.req.rnr_retries == 2,
+	      "%u retries, %u of RNR", q->t.req.retries, q->t.req.rnr_retries);
 	CHECK(wired == 15 && wire[12].psn == PSN && wire[14].ask && !wire[13].ask,
 	      "%u packets", wired);
 	CHECK(wire[12].at - wire[11].at >= rove_rnr_delay(10), "too early");
 	ack(PSN + 2, 1);
-	CHECK(wired == 24 && wire[15].psn == PSN + 3, "%u packets", wired);
+	CHECK(wired == 24 && wire[15].psn == PSN + 3 && q->t.req.rnr_retries == 3,
+	      "%u packets", wired);
 	ack(PSN + 11, 4);
 	CHECK(sends == 1 && !sent[0].status, "%u completions", sends);
 }
@@ -1056,6 +1087,13 @@ static void local_work(void)
 		      !sent[0].byte_len, "operation %u: status %u, opcode %u", op[i][0],
 		      sent[0].status, sent[0].opcode);
 	}
+	/* Refused, it fails there and then. */
+	start(ROVE_SVC_RC);
+	local_status = ROVE_WC_MW_BIND_ERR;
+	post(ROVE_WR_BIND_MW, 0, SIGNALED);
+	tqp_send(q);
+	CHECK(sends == 1 && sent[0].status == local_status, "%u completions, status %u", sends,
+	      sent[0].status);
 	/* One that has to wait for what is before it asks for that. */
 	start(ROVE_SVC_RC);
 	post(ROVE_WR_RDMA_WRITE, 8, 0);
@@ -1624,6 +1662,13 @@ static void access_taken(void)
 	run();
 	CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_REM_ACCESS) &&
 	      q->t.state == ROVE_TQP_ERR, "%u packets", wired);
+
+	start(ROVE_SVC_RC);
+	q->t.access &= ~ROVE_ACCESS_REMOTE_WRITE;
+	request(ROVE_OP_ATOMIC_WRITE, EPSN, true, 8, 8);
+	run();
+	CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_REM_ACCESS) &&
+	      untouched(), "%u packets", wired);
 
 	start(ROVE_SVC_RC);
 	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
