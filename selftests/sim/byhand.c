@@ -227,6 +227,11 @@ static bool untouched(void)
  */
 static void asks(void)
 {
+	static const struct {
+		u32 npkts;
+		u32 window;
+		u32 spacing;
+	} longer[] = { { 8, 2048, 128 }, { 64, 2048, 256 }, { 16, 1152, 144 } };
 	static const u8 op[] = { ROVE_WR_RDMA_WRITE, ROVE_WR_SEND };
 	struct mr *mr;
 	u32 i, k, odd;
@@ -283,18 +288,17 @@ static void asks(void)
 	for (i = 0; i < 4; i++)
 		CHECK(wire[i].ask, "message %u does not ask", i);
 
-	/* Of 8 packets, and of 64. */
-	for (k = 0; k < 2; k++) {
-		u32 npkts = k ? 64 : 8, spacing = k ? 256 : 128;
+	for (k = 0; k < ARRAY_SIZE(longer); k++) {
+		u32 npkts = longer[k].npkts, spacing = longer[k].spacing;
 
 		start(ROVE_SVC_RC);
-		window(2048);
+		window(longer[k].window);
 		mr = mr_add(q, 0, q->send_mem.mem, npkts * MTU, 0);
-		for (i = 0; i < 1024 / npkts; i++)
+		for (i = 0; i < 4 * spacing / npkts; i++)
 			post(ROVE_WR_RDMA_WRITE, npkts * MTU, SIGNALED)->sge[0] =
 				(struct rove_sge) { 0, npkts * MTU, mr->key };
 		go();
-		CHECK(wired == 1024, "%u packets", wired);
+		CHECK(wired == 4 * spacing, "%u packets", wired);
 		for (i = 0; i < wired; i++)
 			CHECK(wire[i].ask == !((i + 1) % spacing), "packet %u: %d", i,
 			      wire[i].ask);
@@ -1315,6 +1319,11 @@ static void xrc_stays(void)
 	}
 }
 
+static bool written(void)
+{
+	return stats.counter[ROVE_CNT_RDMA_WRITE_RX];
+}
+
 /* A gap is told of once, until what is missing has come. */
 static void gaps(void)
 {
@@ -1335,6 +1344,18 @@ static void gaps(void)
 	CHECK(wired == 3 && wire[2].syndrome == ROVE_AETH_NAK &&
 	      wire[2].psn == EPSN + 1 && wire[2].msn == 1, "%u packets", wired);
 	COUNTED(SEQ_NAK_TX, 2);
+
+	/* It comes while the NAK waits for room: no reason any more. */
+	start(ROVE_SVC_RC);
+	sc.eagain = 1000000;
+	request(ROVE_OP_WRITE_ONLY, EPSN + 1, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	sim_run_until(written, NS_PER_S);
+	sc.eagain = 0;
+	tqp_send(q);
+	CHECK(wired == 1 && wire[0].syndrome == ACK_PLAIN && wire[0].psn == EPSN,
+	      "%u packets, syndrome %x", wired, wire[0].syndrome);
+	COUNTED(SEQ_NAK_TX, 1);
 }
 
 static bool all_in(void)
@@ -1404,11 +1425,6 @@ static bool dropped(void)
 static bool refused(void)
 {
 	return stats.counter[ROVE_CNT_NAK_TX];
-}
-
-static bool written(void)
-{
-	return stats.counter[ROVE_CNT_RDMA_WRITE_RX];
 }
 
 static void pending_replies(void)
@@ -1554,30 +1570,40 @@ static void acks_held(void)
 	CHECK(wired == 2 && wire[0].opcode == ROVE_OP_READ_RESP_ONLY && wire[0].psn == EPSN + 3,
 	      "%u packets, %x first", wired, wire[0].opcode);
 
-	/* None comes. */
+	/* And the NAK of one that comes too early. */
 	wired = 0;
-	since = sim.now;
 	request(ROVE_OP_WRITE_ONLY, EPSN + 4, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 6, true, 8, 8);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	run();
-	CHECK(ack_alone(EPSN + 4, true, since), "%u packets", wired);
+	CHECK(wired == 2 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ) &&
+	      wire[0].psn == EPSN + 5, "%u packets, %x first", wired, wire[0].opcode);
+
+	/* None comes. */
+	start(ROVE_SVC_RC);
+	q->hold_ns = 20 * NS_PER_MS;
+	since = sim.now;
+	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+	run();
+	CHECK(ack_alone(EPSN, true, since), "%u packets", wired);
 
 	/* A second message, the beginning of one, and one that came before do not wait. */
 	wired = 0;
 	since = sim.now;
-	request(ROVE_OP_WRITE_ONLY, EPSN + 5, true, 8, 8);
-	request(ROVE_OP_WRITE_ONLY, EPSN + 6, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 1, true, 8, 8);
+	request(ROVE_OP_WRITE_ONLY, EPSN + 2, true, 8, 8);
 	run();
-	CHECK(ack_alone(EPSN + 6, false, since), "%u packets", wired);
+	CHECK(ack_alone(EPSN + 2, false, since), "%u packets", wired);
 	wired = 0;
 	since = sim.now;
-	request(ROVE_OP_WRITE_FIRST, EPSN + 7, true, MTU + 8, MTU);
+	request(ROVE_OP_WRITE_FIRST, EPSN + 3, true, MTU + 8, MTU);
 	run();
-	CHECK(ack_alone(EPSN + 7, false, since), "%u packets", wired);
+	CHECK(ack_alone(EPSN + 3, false, since), "%u packets", wired);
 	wired = 0;
 	since = sim.now;
-	request(ROVE_OP_WRITE_FIRST, EPSN + 7, true, MTU + 8, MTU);
+	request(ROVE_OP_WRITE_FIRST, EPSN + 3, true, MTU + 8, MTU);
 	run();
-	CHECK(ack_alone(EPSN + 7, false, since), "%u packets", wired);
+	CHECK(ack_alone(EPSN + 3, false, since), "%u packets", wired);
 
 	/* Not what the peer may wait for to post a receive. */
 	start(ROVE_SVC_RC);
@@ -1678,6 +1704,10 @@ static void access_taken(void)
 	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
 	run();
 	CHECK(wired == 1 && q->t.state == ROVE_TQP_RTS, "%u packets", wired);
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, 8, 0);
+	run();
+	CHECK(wired == 2 && wire[1].syndrome == (ROVE_AETH_NAK | ROVE_NAK_REM_ACCESS),
+	      "%u packets", wired);
 }
 
 /* Who asks again for an earlier one asks again for those behind it, too. */
@@ -2316,6 +2346,24 @@ static void read_in_pieces(void)
 /* Pieces double in size as far as the window goes, and anew in each READ. */
 static void reads_in_pieces(void)
 {
+	u32 i;
+
+	for (i = 127; i <= 128; i++) {
+		start(ROVE_SVC_RC);
+		window(512);
+		post(ROVE_WR_RDMA_READ, 250 * MTU, SIGNALED);
+		go();
+		read_response(1, 1);
+		asks_for(1, 0, 64);
+		q->t.req.ssthresh = 0;
+		q->t.req.cwnd = 127;
+		read_response(0, 64);
+		asks_for(2, 64, 64);
+		q->t.req.cwnd = i;
+		q->t.req.grown = 0;
+		read_response(64, 64);
+		asks_for(3, 128, i < 128 ? 64 : 122);
+	}
 	start(ROVE_SVC_RC);
 	window(512);
 	post(ROVE_WR_RDMA_READ, 250 * MTU, SIGNALED);
