@@ -7,6 +7,7 @@
 #ifndef ROVE_COMPAT_H
 #define ROVE_COMPAT_H
 
+#include <stdbool.h>
 #include <infiniband/driver.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -27,6 +28,42 @@
 #define rove_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size) \
 	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, 0)
 #endif
+
+/*
+ * v44 came with ATOMIC WRITE.  To an enumerator the preprocessor is blind: who builds
+ * says what is missing.
+ */
+#ifdef ROVE_NO_ATOMIC_WRITE
+#define IBV_WR_ATOMIC_WRITE		15
+#define IBV_QP_EX_WITH_ATOMIC_WRITE	0
+#define rove_set_wr_atomic_write(qp, fn)	((void)(fn))
+#else
+#define rove_set_wr_atomic_write(qp, fn)	((qp)->wr_atomic_write = (fn))
+#endif
+
+/*
+ * Under number 34 struct ibv_qp_ex has grown twice (v44, v45), and has shifted what libibverbs
+ * keeps of a QP behind it.  So there is room for that, of a newer one than that of the
+ * headers, and a QP is marked as one for ibv_wr_start() where the library looks.
+ */
+#define ROVE_QP_GROWTH	64
+
+/* False: the library is older than the headers, or grown by more than that. */
+static inline bool rove_mark_qp_ex(struct verbs_qp *vqp)
+{
+	size_t growth;
+
+	for (growth = 0; growth <= ROVE_QP_GROWTH; growth += sizeof(void *)) {
+		uint32_t *mask = (uint32_t *)((char *)&vqp->comp_mask + growth);
+		uint32_t was = *mask;
+
+		*mask |= VERBS_QP_EX;
+		if (ibv_qp_to_qp_ex(&vqp->qp))
+			return true;
+		*mask = was;
+	}
+	return false;
+}
 
 /*
  * Declares union @name, an answer of the kernel: struct @core of uverbs

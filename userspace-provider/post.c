@@ -45,7 +45,7 @@ static int fill_send(struct rove_qp *qp, struct rove_send_wqe *wqe,
 		rove_wqe_set_dest(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 				  wr->wr.ud.remote_qkey);
 	}
-	switch (wr->opcode) {
+	switch ((int)wr->opcode) {
 	case IBV_WR_SEND:
 		break;
 	case IBV_WR_SEND_WITH_IMM:

@@ -142,6 +142,10 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	if (ret)
 		goto free_qp;
 
+	ret = EPROTO;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !rove_mark_qp_ex(&qp->vqp))
+		goto destroy;
+
 	ret = map_queues(qp, &ask.cap, &resp.own);
 	if (ret)
 		goto destroy;
@@ -152,10 +156,8 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	qp->datagrams = datagrams;
 	qp->xrc = attr->qp_type == IBV_QPT_XRC_SEND;
 	qp->always = attr->sq_sig_all ? ROVE_WR_SIGNALED : 0;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		rove_qp_set_ex_ops(&qp->vqp.qp_ex, ops);
-		qp->vqp.comp_mask |= VERBS_QP_EX;
-	}
 	attr->cap = ask.cap;
 	return &qp->vqp.qp;
 

@@ -169,6 +169,7 @@ struct rove_wq {
 /**
  * struct rove_qp - a queue pair
  * @vqp: what libibverbs knows of it
+ * @room: likewise; see compat.h
  * @owner: domain whose allocator it lies in, or NULL
  * @sq: send queue
  * @rq: receive queue
@@ -185,6 +186,7 @@ struct rove_wq {
  */
 struct rove_qp {
 	struct verbs_qp vqp;
+	char room[ROVE_QP_GROWTH];
 	struct rove_pd *owner;
 	struct rove_wq sq;
 	struct rove_wq rq;

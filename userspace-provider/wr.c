@@ -331,7 +331,7 @@ void rove_qp_set_ex_ops(struct ibv_qp_ex *qp, uint64_t send_ops)
 	if (send_ops & IBV_QP_EX_WITH_SEND_WITH_INV)
 		qp->wr_send_inv = wr_send_inv;
 	if (send_ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
-		qp->wr_atomic_write = wr_atomic_write;
+		rove_set_wr_atomic_write(qp, wr_atomic_write);
 	if (send_ops & IBV_QP_EX_WITH_LOCAL_INV)
 		qp->wr_local_inv = wr_local_inv;
 	if (send_ops & IBV_QP_EX_WITH_BIND_MW)

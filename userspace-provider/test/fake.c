@@ -19,6 +19,7 @@ struct ibv_qp_cap fake_cap = {
 	.max_recv_sge = 4, .max_inline_data = 100,
 };
 void (*fake_spoil)(struct rove_ring_info *info);
+size_t fake_growth;
 unsigned int fake_writes, fake_ioctls;
 int fake_write_errno, fake_write_errno_count;
 unsigned char fake_last_write[64];
@@ -480,6 +481,14 @@ int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp,
 	qp->qp.qp_num = attr->qp_num;
 	fake_live++;
 	return 0;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	struct verbs_qp *vqp = (struct verbs_qp *)qp;
+	uint32_t *mask = (uint32_t *)((char *)&vqp->comp_mask + fake_growth);
+
+	return *mask & VERBS_QP_EX ? &vqp->qp_ex : NULL;
 }
 
 int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,

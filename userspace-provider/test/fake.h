@@ -27,6 +27,9 @@ extern uint32_t fake_sq_depth, fake_rq_depth, fake_cq_depth;
 extern struct ibv_qp_cap fake_cap;
 extern void (*fake_spoil)(struct rove_ring_info *info);
 
+/* So much longer is libibverbs' struct ibv_qp_ex than that of the headers. */
+extern size_t fake_growth;
+
 /* The wake-up calls seen, and what to answer. */
 extern unsigned int fake_writes, fake_ioctls;
 extern int fake_write_errno, fake_write_errno_count;

@@ -580,6 +580,32 @@ static void t_wr_api(void)
 	drop_pair(&p);
 }
 
+/* A libibverbs that keeps what it knows of a QP further back than the headers say. */
+static void t_grown(void)
+{
+	static const size_t growth[] = { 8, 16, ROVE_QP_GROWTH, ROVE_QP_GROWTH + 8, -8 };
+	struct ibv_cq *cq = fake_ops->create_cq(ctx, 8, NULL, 0);
+	struct rove_qp *rqp;
+	struct ibv_qp *qp;
+	unsigned int i;
+	int live = fake_live;
+
+	for (i = 0; i < 5; i++) {
+		fake_growth = growth[i];
+		qp = make_qp_attr(cq, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QP_EX_WITH_SEND, 0);
+		CHECK(!qp == (i > 2) && (qp || errno == EPROTO));
+		if (!qp)
+			continue;
+		rqp = to_rove_qp(qp);
+		CHECK(ibv_qp_to_qp_ex(qp) == &rqp->vqp.qp_ex);
+		CHECK(!rqp->vqp.comp_mask && !rqp->owner);
+		CHECK(!fake_ops->destroy_qp(qp));
+	}
+	fake_growth = 0;
+	CHECK(fake_live == live);
+	CHECK(!fake_ops->destroy_cq(cq));
+}
+
 static void t_poll(void)
 {
 	struct pair p = make_pair();
@@ -1180,7 +1206,7 @@ static void run(const char *name, void (*test)(void))
 
 int main(void)
 {
-	printf("TAP version 13\n1..26\n");
+	printf("TAP version 13\n1..27\n");
 	run("registers by driver number", t_registration);
 	ctx = fake_open();
 	pd = ctx ? fake_ops->alloc_pd(ctx) : NULL;
@@ -1200,6 +1226,7 @@ int main(void)
 	run("wake-up call", t_wakeup);
 	run("sq_sig_all", t_sig_all);
 	run("ibv_wr_*()", t_wr_api);
+	run("a libibverbs newer than the headers", t_grown);
 	run("ibv_poll_cq()", t_poll);
 	run("ibv_poll_cq(), in vain", t_poll_vain);
 	run("ibv_start_poll()", t_poll_ex);
