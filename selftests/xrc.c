@@ -76,9 +76,12 @@ static int post_srq(struct ibv_srq *srq, void *to, uint32_t len, uint32_t lkey)
 
 static struct ibv_qp *xrc_send_qp(void)
 {
+	/* a CQ that it has no use for may go before it */
+	struct ibv_cq *unused = ibv_create_cq(a.ctx, DEPTH, NULL, NULL, 0);
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_SEND,
 		.send_cq = a.cq,
+		.recv_cq = unused,
 		.cap = { .max_send_wr = DEPTH, .max_send_sge = 1, .max_inline_data = 64 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = a.pd,
@@ -87,7 +90,7 @@ static struct ibv_qp *xrc_send_qp(void)
 	};
 	struct ibv_qp *qp = ibv_create_qp_ex(a.ctx, &init);
 
-	if (!qp)
+	if (!unused || !qp || ibv_destroy_cq(unused))
 		die("XRC_SEND QP");
 	return qp;
 }

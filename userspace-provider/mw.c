@@ -48,7 +48,7 @@ int rove_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	bool wake = false;
 	int ret;
 
-	if (bind->send_flags & ~(ROVE_WR_FENCE | ROVE_WR_SIGNALED))
+	if (qp->datagrams || bind->send_flags & ~(ROVE_WR_FENCE | ROVE_WR_SIGNALED))
 		return EINVAL;
 	rove_lock(&sq->lock);
 	if (!rove_may_send(qp)) {

@@ -30,17 +30,24 @@ struct ibv_pd *rove_alloc_pd(struct ibv_context *context)
 	return &pd->pd;
 }
 
+/* Who imported it may forget it before those around it. */
+static void put_pd(struct rove_pd *pd)
+{
+	if (!__atomic_sub_fetch(&pd->users, 1, __ATOMIC_ACQ_REL) && pd->imported)
+		free(pd);
+}
+
 int rove_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct rove_pd *pd = to_rove_pd(ibpd);
 	int ret;
 
-	if (__atomic_load_n(&pd->users, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&pd->users, __ATOMIC_ACQUIRE) > pd->imported)
 		return EBUSY;
 
 	if (pd->real) {
 		/* A parent domain is ours alone: the kernel knows none. */
-		__atomic_fetch_sub(&pd->real->users, 1, __ATOMIC_RELEASE);
+		put_pd(pd->real);
 		if (pd->td)
 			__atomic_fetch_sub(&pd->td->users, 1, __ATOMIC_RELEASE);
 	} else {
@@ -61,12 +68,14 @@ struct ibv_pd *rove_import_pd(struct ibv_context *context, uint32_t handle)
 		return NULL;
 	pd->pd.context = context;
 	pd->pd.handle = handle;
+	pd->imported = true;
+	pd->users = 1;
 	return &pd->pd;
 }
 
 void rove_unimport_pd(struct ibv_pd *ibpd)
 {
-	free(to_rove_pd(ibpd));
+	put_pd(to_rove_pd(ibpd));
 }
 
 struct ibv_td *rove_alloc_td(struct ibv_context *context,
@@ -161,7 +170,7 @@ void *rove_object_alloc(struct ibv_pd *ibpd, size_t size, enum rove_resource typ
 		*owner = pd;
 		return memset(object, 0, size);
 	}
-	__atomic_fetch_sub(&pd->users, 1, __ATOMIC_RELEASE);
+	put_pd(pd);
 	if (object)
 		return calloc(1, size);
 	errno = ENOMEM;
@@ -176,5 +185,5 @@ void rove_object_free(struct rove_pd *owner, void *object, enum rove_resource ty
 		return;
 	}
 	owner->free(&owner->pd, owner->alloc_context, object, ROVE_RESOURCE_TYPE(type));
-	__atomic_fetch_sub(&owner->users, 1, __ATOMIC_RELEASE);
+	put_pd(owner);
 }

@@ -77,13 +77,16 @@ static bool complete(const struct ibv_qp_init_attr_ex *attr)
 struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 				 struct ibv_qp_init_attr_ex *attr)
 {
+	bool target = attr->qp_type == IBV_QPT_XRC_RECV;
+	bool receives = !target && attr->qp_type != IBV_QPT_XRC_SEND;
 	/*
-	 * Field by field: the program's structure may be an older, shorter one.
+	 * Field by field: the program's structure may be an older, shorter one.  A CQ
+	 * that such a QP has no use for can be destroyed before it.
 	 */
 	struct ibv_qp_init_attr_ex ask = {
 		.qp_context = attr->qp_context,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
+		.send_cq = target ? NULL : attr->send_cq,
+		.recv_cq = receives ? attr->recv_cq : NULL,
 		.srq = attr->srq,
 		.cap = attr->cap,
 		.qp_type = attr->qp_type,
@@ -92,7 +95,6 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	};
 	union rove_qp_resp resp = {};
 	struct rove_qp_req cmd = {};
-	bool target = attr->qp_type == IBV_QPT_XRC_RECV;
 	bool datagrams = attr->qp_type == IBV_QPT_UD;
 	bool single_threaded = false;
 	uint64_t ops = 0;

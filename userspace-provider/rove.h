@@ -87,7 +87,9 @@ struct rove_td {
  * @pd: the public part
  * @real: parent domain: the protection domain inside, else NULL
  * @td: parent domain: the thread domain inside, or NULL
- * @users: parent domains around it, and what lies in memory of its allocator; atomic
+ * @imported: it is another's; held by the program until ibv_unimport_pd()
+ * @users: who imported it, parent domains around it, and what lies in memory of its
+ *	allocator; atomic
  * @alloc: parent domain: the program's allocator, or NULL
  * @free: gives back what @alloc gave
  * @alloc_context: for both
@@ -96,6 +98,7 @@ struct rove_pd {
 	struct ibv_pd pd;
 	struct rove_pd *real;
 	struct rove_td *td;
+	bool imported;
 	unsigned int users;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
 		       size_t alignment, uint64_t resource_type);

@@ -233,6 +233,24 @@ static void t_states(void)
 	drop_pair(&p);
 }
 
+/* Windows are bound by who may be asked to write to them: a datagram's QP is not. */
+static void t_bind(void)
+{
+	struct ibv_mw mw = { .pd = pd, .type = IBV_MW_TYPE_1, .rkey = 0x100 };
+	struct ibv_mw_bind bind = {};
+	struct pair p = make_pair();
+
+	CHECK(!fake_ops->bind_mw(p.qp, &mw, &bind) && mw.rkey == 0x101);
+	CHECK(p.sq.hdr->prod == 1);
+	bind.send_flags = IBV_SEND_INLINE;
+	CHECK(fake_ops->bind_mw(p.qp, &mw, &bind) == EINVAL);
+	bind.send_flags = 0;
+	p.rqp->datagrams = true;
+	CHECK(fake_ops->bind_mw(p.qp, &mw, &bind) == EINVAL && mw.rkey == 0x101);
+	CHECK(p.sq.hdr->prod == 1);
+	drop_pair(&p);
+}
+
 static void t_wqe(void)
 {
 	struct pair p = make_pair();
@@ -988,8 +1006,9 @@ static void t_import(void)
 	struct ibv_dm *dm = fake_ops->alloc_dm(ctx, &dma), *its;
 	struct verbs_context *vctx = fake_device->import_context(NULL, dup(ctx->cmd_fd));
 	char buf[8] = "dm data", back[8];
+	struct ibv_parent_domain_init_attr pda = {};
+	struct ibv_pd *its_pd, *parent;
 	struct ibv_context *other;
-	struct ibv_pd *its_pd;
 	struct ibv_mr *mr;
 	int live = fake_live;
 
@@ -1009,7 +1028,12 @@ static void t_import(void)
 	CHECK(!fake_ops->import_dm(other, 67) && errno == ENOENT);
 	fake_ops->unimport_dm(its);
 	fake_ops->unimport_mr(mr);
+	/* A parent domain around it may outlive it. */
+	pda.pd = its_pd;
+	parent = fake_ops->alloc_parent_domain(other, &pda);
+	CHECK(parent && fake_ops->dealloc_pd(its_pd) == EBUSY);
 	fake_ops->unimport_pd(its_pd);
+	CHECK(!fake_ops->dealloc_pd(parent));
 	fake_ops->free_context(other);
 	CHECK(fake_live == live);
 	CHECK(!fake_ops->free_dm(dm));
@@ -1172,6 +1196,9 @@ static void t_xrc(void)
 		.cq = cq,
 	};
 	struct ibv_qp_open_attr qa = { .qp_num = 99, .qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD,
+	};
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
 	uint32_t num;
@@ -1184,6 +1211,13 @@ static void t_xrc(void)
 	srq = fake_ops->create_srq_ex(ctx, &sa);
 	CHECK(srq && !fake_ops->get_srq_num(srq, &num) && num == 0x1234);
 	CHECK(!post_srq(srq, 1) && fake_srq.hdr->prod == 1);
+	/* It receives nothing, and holds no CQ for that. */
+	attr.send_cq = cq;
+	attr.recv_cq = cq;
+	attr.pd = pd;
+	qp = fake_ops->create_qp_ex(ctx, &attr);
+	CHECK(qp && qp->send_cq == cq && !qp->recv_cq);
+	CHECK(!fake_ops->destroy_qp(qp));
 	qp = fake_ops->open_qp(ctx, &qa);
 	CHECK(qp && qp->qp_num == 99);
 	CHECK(!fake_ops->destroy_qp(qp));
@@ -1206,7 +1240,7 @@ static void run(const char *name, void (*test)(void))
 
 int main(void)
 {
-	printf("TAP version 13\n1..27\n");
+	printf("TAP version 13\n1..28\n");
 	run("registers by driver number", t_registration);
 	ctx = fake_open();
 	pd = ctx ? fake_ops->alloc_pd(ctx) : NULL;
@@ -1218,6 +1252,7 @@ int main(void)
 	run("a ring whose layout is wrong is refused", t_layout);
 	run("what is not there is refused", t_unsupported);
 	run("posting by QP state", t_states);
+	run("ibv_bind_mw()", t_bind);
 	run("work requests as they stand in the ring", t_wqe);
 	run("inline payload", t_inline);
 	run("full queue", t_full);
