@@ -426,10 +426,22 @@ static void t_atomic_write(void)
 	struct ibv_srq *srq = xrc_srq(b.pd, xrcd, b.cq);
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(ini);
 	uint64_t value = 0x1122334455667788, *there = (uint64_t *)far;
+	struct ibv_qp_init_attr_ex room = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.cap = { .max_send_wr = DEPTH },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE,
+	};
+	struct ibv_qp *small;
 	struct ibv_wc wc;
 	int i;
 
 	CHECK(qp && srq);
+	/* it brings its eight bytes along, wherever a program has no use for more */
+	room.pd = a.pd;
+	room.send_cq = a.cq;
+	small = ibv_create_qp_ex(a.ctx, &room);
+	CHECK(small && room.cap.max_inline_data >= sizeof(value) && !ibv_destroy_qp(small));
 	for (i = 0; i < 20; i++) {
 		value += i;
 		there[i] = there[i + 1] = 0;

@@ -346,8 +346,9 @@ static int alloc_queues(struct rove_qp *qp, struct ib_ucontext *uctx,
 	if (t->target)
 		*cap = (struct ib_qp_cap) {};
 	if (cap->max_send_wr) {
-		room = max_t(u32, cap->max_send_sge * sizeof(struct rove_sge),
-			     ALIGN(cap->max_inline_data, 16));
+		/* An ATOMIC WRITE brings its bytes along, asked for or not. */
+		room = max3((u32)(cap->max_send_sge * sizeof(struct rove_sge)),
+			    (u32)ALIGN(cap->max_inline_data, 16), 16U);
 		ret = rove_ring_alloc(&qp->sq, uctx, cap->max_send_wr,
 				      sizeof(struct rove_send_wqe) + room,
 				      uctx ? &resp->sq : NULL);
