@@ -419,19 +419,20 @@ static void t_rereg_fails(void)
 
 static volatile bool stop;
 static int reregs;
+static bool bound;	/* now and then: then it cannot be done */
 
 static void *rereg_thread(void *arg)
 {
 	struct ibv_mr *m = arg;
 
-	for (reregs = 0; !stop; reregs++) {
+	for (; !stop; reregs++) {
 		int ret = reregs & 1 ?
 			ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				     reregs & 2 ? ALL : ALL & ~IBV_ACCESS_REMOTE_ATOMIC) :
+				     reregs & 2 ? BINDABLE : BINDABLE & ~IBV_ACCESS_REMOTE_ATOMIC) :
 			ibv_rereg_mr(m, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem,
 				     LEN, 0);
 
-		if (ret) {
+		if (ret && !(bound && errno == EBUSY)) {
 			printf("# rereg_mr: %d, errno %d\n", ret, errno);
 			stop = true;
 			return (void *)1;
@@ -451,6 +452,7 @@ static void t_rereg_traffic(void)
 
 	CHECK(m);
 	stop = false;
+	reregs = 0;
 	CHECK(!pthread_create(&thread, NULL, rereg_thread, m));
 	for (i = 0; (i < 500 || reregs < 100) && all && !stop; i++)
 		all = works((uintptr_t)mem, mem, LEN, m->rkey);
@@ -459,6 +461,31 @@ static void t_rereg_traffic(void)
 	CHECK(all);
 	printf("# %d round trips, %d times registered anew\n", i, reregs);
 	CHECK(!ibv_dereg_mr(m));
+}
+
+/* Nor does a bind: it finds the one or the other. */
+static void t_rereg_bind(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, mem, LEN, BINDABLE);
+	void *ret = (void *)2;
+	pthread_t thread;
+	int status = 0, i;
+
+	CHECK(m && mw);
+	stop = false;
+	reregs = 0;
+	bound = true;
+	CHECK(!pthread_create(&thread, NULL, rereg_thread, m));
+	for (i = 0; (i < 500 || reregs < 100) && !status && !stop; i++)
+		status = bind_on(mw, 0, m, (uintptr_t)mem, i & 1 ? 0 : 100,
+				 i & 1 ? 0 : IBV_ACCESS_REMOTE_READ);
+	stop = true;
+	CHECK(!pthread_join(thread, &ret) && !ret);
+	bound = false;
+	printf("# status %d; %d binds, %d times registered anew or refused\n", status, i, reregs);
+	CHECK(!status);
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(m));
 }
 
 /* --- a region of nothing -------------------------------------------------------- */
@@ -693,6 +720,7 @@ int main(int argc, char **argv)
 	run("rereg_mr, all combinations of flags", t_rereg);
 	run("rereg_mr fails and leaves the region as it was", t_rereg_fails);
 	run("rereg_mr under traffic", t_rereg_traffic);
+	run("rereg_mr while windows are bound", t_rereg_bind);
 	printf("1..%d\n", count);
 	return failed > 0;
 }

@@ -327,11 +327,9 @@ struct ib_mr *rove_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	err = rove_mr_retranslate(mr, new, &umem, trans, start, length, iova);
 	if (err)
 		goto err_free;
-	err = rove_region_kill(old);
+	err = rove_region_replace(to_rdev(ibmr->device), old, new);
 	if (err)
 		goto err_unpin;
-
-	WARN_ON(rove_region_replace(to_rdev(ibmr->device), old, new));
 	WRITE_ONCE(mr->region, new);
 	rove_region_drain(old);
 	if (umem) {

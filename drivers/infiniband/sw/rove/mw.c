@@ -76,6 +76,23 @@ static bool may_bind(const struct rove_qp *qp, const struct rove_region *r,
 	       length <= r->length - (va - r->iova);
 }
 
+/* The pages that a window is to be bound to, or NULL.  Within rcu_read_lock(). */
+static struct rove_region *use_pages(struct rove_dev *rdev, u32 key)
+{
+	struct rove_region *r = rove_region_find(rdev, key), *gone;
+
+	do {
+		if (!r || r->kind != ROVE_REGION_PAGES)
+			return NULL;
+		if (!rove_region_use(r))
+			return r;
+		/* It is about to go; or another has taken its place. */
+		gone = r;
+		r = rove_region_find(rdev, key);
+	} while (r != gone);
+	return NULL;
+}
+
 /* @w and @wqe->bind.length are good; @w->lock held. */
 static u32 bind(struct rove_qp *qp, struct rove_region *w,
 		const struct rove_send_wqe *wqe)
@@ -83,11 +100,9 @@ static u32 bind(struct rove_qp *qp, struct rove_region *w,
 	struct rove_region *old = w->parent, *r;
 	bool type_2 = w->invalidatable;
 
-	r = rove_region_find(qp->rdev, wqe->bind.lkey);
-	if (!r || r->kind != ROVE_REGION_PAGES)
-		return ROVE_WC_MW_BIND_ERR;
 	/* First, so that it stays what it is. */
-	if (rove_region_use(r))
+	r = use_pages(qp->rdev, wqe->bind.lkey);
+	if (!r)
 		return ROVE_WC_MW_BIND_ERR;
 	if (!may_bind(qp, r, wqe)) {
 		rove_region_unuse(r);

@@ -161,10 +161,19 @@ int rove_region_publish(struct rove_dev *rdev, struct rove_region *r)
 int rove_region_replace(struct rove_dev *rdev, struct rove_region *old,
 			struct rove_region *new)
 {
+	int err = -EBUSY;
+
 	new->key = old->key;
 	new->index = old->index;
-	return rhashtable_replace_fast(&rdev->regions, &old->node, &new->node,
-				       table);
+	/* Who sees that it is dying, to bind a window to it, finds the other. */
+	spin_lock_bh(&old->lock);
+	if (!old->windows) {
+		old->dying = true;
+		err = rhashtable_replace_fast(&rdev->regions, &old->node,
+					      &new->node, table);
+	}
+	spin_unlock_bh(&old->lock);
+	return err;
 }
 
 void rove_region_drain(struct rove_region *r)

@@ -218,7 +218,7 @@ int rove_region_publish(struct rove_dev *rdev, struct rove_region *r);
  * @new: filled in; gets the key of @old.  Every access finds the one or the other
  *
  * Context: may sleep.
- * Return: 0 or -ENOENT.
+ * Return: 0, or -EBUSY when a window is bound to @old.
  */
 int rove_region_replace(struct rove_dev *rdev, struct rove_region *old,
 			struct rove_region *new);
