@@ -125,12 +125,17 @@ int rove_counter_update_stats(struct rdma_counter *counter)
 	return 0;
 }
 
-/* No QP is bound any more, and who counts has the QP locked: none does. */
+/*
+ * No QP is bound any more, and who counts has the QP locked: none does.  Some kernels still
+ * let others read it, with the lock held.
+ */
 int rove_counter_dealloc(struct rdma_counter *counter)
 {
-	struct rove_qp_counter *c = xa_erase(&to_rdev(counter->device)->counters,
-					     counter->id);
+	struct rove_qp_counter *c;
 
+	mutex_lock(&counter->lock);
+	c = xa_erase(&to_rdev(counter->device)->counters, counter->id);
+	mutex_unlock(&counter->lock);
 	if (c) {
 		free_percpu(c->stats);
 		kfree(c);
