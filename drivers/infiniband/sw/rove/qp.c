@@ -604,6 +604,7 @@ void rove_qp_flush_all(struct rove_dev *rdev)
 			rove_tqp_error(&qp->t);
 		rove_qp_unlock(qp);
 		rove_qp_put(qp);
+		cond_resched();
 		spin_lock_bh(&rdev->qp_lock);
 	}
 	list_splice(&done, &rdev->qp_list);

@@ -90,7 +90,7 @@ void rove_xrc_withdraw(struct rove_srq *srq)
 	}
 	spin_unlock_bh(&srq->lock);
 	/* Who has found it by its number is done with it after this. */
-	synchronize_rcu();
+	synchronize_rcu_expedited();
 }
 
 /* Within rcu_read_lock(). */
