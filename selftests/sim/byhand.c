@@ -1012,6 +1012,7 @@ static void waits_for_pages(void)
 {
 	static const u8 op[] = { ROVE_WR_RDMA_READ, ROVE_WR_ATOMIC_FETCH_AND_ADD };
 	u32 i, k;
+	u64 at;
 
 	for (i = 0; i < 2; i++) {
 		u8 opcode = i ? ROVE_OP_ATOMIC_ACK : ROVE_OP_READ_RESP_ONLY;
@@ -1019,21 +1020,31 @@ static void waits_for_pages(void)
 		start(ROVE_SVC_RC);
 		sc.paging = 1000000;
 		post(op[i], 8, SIGNALED);
+		post(op[i], 8, SIGNALED);
 		tqp_send(q);
-		for (k = 1; k <= 3; k++) {
-			u64 t = sim.now;
+		/* One asks alone, twice as late each time, up to 51 ms. */
+		for (k = 1; k <= 10; k++) {
+			u64 t = sim.now, wait = 200000ULL << min(k - 1, 8U);
 
 			answer(opcode, PSN, ACK_PLAIN, 1, i ? 0 : 8);
-			CHECK(wired == k + 1 && !sends, "%u packets", wired);
-			CHECK(wire[k].at - t >= 200000 && wire[k].at - t < 230000,
-			      "asks again after %llu ns", wire[k].at - t);
+			CHECK(wired == k + 2 && wire[k + 1].psn == PSN && !sends, "%u packets",
+			      wired);
+			CHECK(wire[k + 1].at - t >= wait && wire[k + 1].at - t < wait + 30000,
+			      "asks again after %llu ns", wire[k + 1].at - t);
 			COUNTED(PAGE_WAIT, k);
 		}
 		COUNTED(TIMEOUT, 0);
 		CHECK(q->t.req.retries == q->t.retry_cnt, "costs a retry");
 		sc.paging = 0;
 		answer(opcode, PSN, ACK_PLAIN, 1, i ? 0 : 8);
-		CHECK(sends == 1 && !sent[0].status, "status %u", sent[0].status);
+		CHECK(sends == 1 && !sent[0].status && wired == k + 2 &&
+		      wire[k + 1].psn == PSN + 1, "status %u, %u packets", sent[0].status,
+		      wired);
+		/* And anew with the next. */
+		sc.paging = 1000000;
+		at = sim.now;
+		answer(opcode, PSN + 1, ACK_PLAIN, 2, i ? 0 : 8);
+		CHECK(wired == k + 3 && wire[k + 2].at - at < 230000, "%u packets", wired);
 		/* And memory that is not there at all. */
 		start(ROVE_SVC_RC);
 		post(op[i], 8, SIGNALED)->sge[0].lkey = q->mr_ro->key;

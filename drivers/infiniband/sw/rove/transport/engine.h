@@ -53,8 +53,9 @@
 /* Not even an impatient ACK timeout is shorter: it would fire without loss. */
 #define ROVE_MIN_RTO_NS		1000000ULL
 
-/* How long a READ or atomic waits for memory for its response. */
+/* How long a READ or atomic waits for memory for its response; how often that doubles. */
 #define ROVE_PAGE_WAIT_NS	200000ULL
+#define ROVE_PAGE_WAITS		8
 
 /* Send queue entries and receive queue entries flushed in one go at most. */
 #define ROVE_FLUSH_MAX		32768

@@ -252,6 +252,7 @@ static void progress(struct rove_tqp *t, u32 psn, u64 now)
 	req->rnr_wait = false;
 	req->rnr_deadline = ROVE_NO_DEADLINE;
 	req->rnr_probe = false;
+	req->page_waits = 0;
 	req->went_back = false;
 	/* The peer may have more than we have sent again: skip forward. */
 	if (psn_diff(psn, req->psn_next) > 0)
@@ -937,7 +938,8 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 
 /*
  * Memory for the response is on its way.  It is asked for once more when it may be
- * there; the peer has done nothing wrong, so this costs no retry.
+ * there, alone; the peer has done nothing wrong, so this costs no retry.  Memory that is long
+ * in coming is looked for less and less often, as the responder has it.
  */
 static void wait_for_page(struct rove_tqp *t, u64 now)
 {
@@ -946,7 +948,10 @@ static void wait_for_page(struct rove_tqp *t, u64 now)
 	rove_env_count(t, ROVE_CNT_PAGE_WAIT);
 	go_back(t, now);
 	req->rnr_wait = true;
-	req->rnr_deadline = now + ROVE_PAGE_WAIT_NS;
+	req->rnr_probe = true;
+	req->rnr_deadline = now + (ROVE_PAGE_WAIT_NS << req->page_waits);
+	if (req->page_waits < ROVE_PAGE_WAITS)
+		req->page_waits++;
 	stop_rto(req);
 }
 

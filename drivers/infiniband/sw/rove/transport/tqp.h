@@ -112,7 +112,9 @@ struct rove_swqe {
  * @retries: left of retry_cnt; refilled by progress
  * @rnr_retries: left of rnr_retry; likewise
  * @rnr_wait: waiting after an RNR NAK until @rnr_deadline
- * @rnr_probe: after an RNR NAK: one message alone, until there is progress
+ * @rnr_probe: after an RNR NAK, or a wait for memory: one message alone, until there is
+ *	progress
+ * @page_waits: waits in a row for memory for a response
  * @went_back: a gap has already caused a retry; cleared by progress
  * @drained: SQ_DRAINED was reported
  * @probing: the packet @probe_psn was sent again to find out what has been lost
@@ -156,6 +158,7 @@ struct rove_requester {
 	u32 read_piece;
 	u8 retries;
 	u8 rnr_retries;
+	u8 page_waits;
 	bool rnr_wait;
 	bool rnr_probe;
 	bool went_back;
