@@ -1371,8 +1371,8 @@ static void gaps(void)
 
 static bool all_in(void)
 {
-	return stats.counter[ROVE_CNT_RDMA_READ_RX] + stats.counter[ROVE_CNT_DUP_REQUEST] ==
-	       awaited;
+	return stats.counter[ROVE_CNT_RDMA_READ_RX] + stats.counter[ROVE_CNT_RDMA_ATOMIC_RX] +
+	       stats.counter[ROVE_CNT_DUP_REQUEST] == awaited;
 }
 
 /* UC tells nobody of a gap, and counts it; the message that has it is dropped. */
@@ -1744,6 +1744,80 @@ static void cut_replies(void)
 	      "%u answers, %x %x", wired - 5, wire[5].psn, wire[6].psn);
 	CHECK(wire[5].msn == 2 && wire[6].msn == 3, "messages %u, %u", wire[5].msn,
 	      wire[6].msn);
+}
+
+/* A copy of a request, made by the network, takes the place of no answer that is to be sent. */
+static void copies(void)
+{
+	static const u8 op[] = { ROVE_OP_READ_REQUEST, ROVE_OP_FETCH_ADD };
+	u32 i, k;
+
+	for (k = 0; k < 4; k++) {
+		u8 asked = op[k & 1];
+
+		start(ROVE_SVC_RC);
+		rove_tqp_max_res(&q->t, 4);
+		request(asked, EPSN, true, 8, 0);
+		request(asked, EPSN + 1, true, 8, 0);
+		run();
+		CHECK(wired == 2, "%u answers", wired);
+		/* Two more, of which nothing has gone yet, and the first once more. */
+		sc.eagain = 1000000;
+		request(op[k / 2], EPSN + 2, true, 8, 0);
+		request(asked, EPSN + 3, true, 8, 0);
+		request(asked, EPSN, true, 8, 0);
+		awaited = 5;
+		sim_run_until(all_in, NS_PER_S);
+		sc.eagain = 0;
+		run();
+		CHECK(wired == 5 && wire[2].psn == EPSN && wire[3].psn == EPSN + 2 &&
+		      wire[4].psn == EPSN + 3, "%u answers", wired);
+		COUNTED(DUP_REQUEST, 1);
+	}
+	/* One that has gone in part is sent from its beginning, and what is behind it as well. */
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 3);
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	sc.eagain = 1000000;
+	request(ROVE_OP_READ_REQUEST, EPSN + 3, true, MTU, 0);
+	awaited = 2;
+	sim_run_until(all_in, NS_PER_S);
+	q->t.resp.replies[q->t.resp.reply_head].sent = 2;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	awaited = 3;
+	sim_run_until(all_in, NS_PER_S);
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 4, "%u answers", wired);
+	for (i = 0; i < 4; i++)
+		CHECK(wire[i].psn == EPSN + i, "answer %u: psn %x", i, wire[i].psn);
+}
+
+/* There is no room for such a copy where a peer has many pieces of one READ sent again. */
+static void full_of_pieces(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 3);
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, 3 * MTU, 0);
+	run();
+	CHECK(wired == 4, "%u answers", wired);
+	sc.eagain = 1000000;
+	for (i = 0; i < 3; i++) {
+		beyond = i * MTU;
+		request(ROVE_OP_READ_REQUEST, EPSN + 1 + i, true, MTU, 0);
+	}
+	beyond = 0;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 8, 0);
+	awaited = 6;
+	sim_run_until(all_in, NS_PER_S);
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 7, "%u answers", wired);
+	for (i = 0; i < 3; i++)
+		CHECK(wire[4 + i].psn == EPSN + 1 + i, "psn %x", wire[4 + i].psn);
 }
 
 /*
@@ -2529,10 +2603,10 @@ int byhand_run(void)
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
 		access_taken, many_locals, put_off, once_again, fences, reads_again,
 		read_in_pieces, reads_in_pieces, full, last_middle, nothing_old,
-		long_queues, last_of_shared, broken_in_sqe,
+		long_queues, last_of_shared, back_from_sqe, broken_in_sqe,
 		gaps, uc_gaps,
-		pending_replies, resources_anew, last_debts, cut_replies, oldest_given_up,
-		other_sort_again,
+		pending_replies, resources_anew, last_debts, cut_replies, copies, full_of_pieces,
+		oldest_given_up, other_sort_again,
 		refusals, last_words, middles, message_numbers, malformed, datagram,
 		page_naks, budgets,
 	};

@@ -460,8 +460,35 @@ static enum rove_burst_kind answer_to(const struct rove_pkt *pkt)
 }
 
 /*
+ * All of @res has been asked for again, and what is pending is newer: it may be the network that
+ * has repeated it, and the answer be there.  So nothing pending is lost by it.  Only who asks
+ * for one in pieces, and does not wait for them, can have filled the FIFO.
+ */
+static bool reply_before(struct rove_tqp *t, const struct rove_resource *res)
+{
+	struct rove_responder *resp = &t->resp;
+	struct rove_reply *head = &resp->replies[resp->reply_head];
+	s32 newer = psn_diff(head->res.psn, res->psn);
+
+	if (!resp->reply_count || newer < 0)
+		return false;
+	if (newer && resp->reply_count == resp->max_res)
+		return true;
+	if (newer) {
+		resp->reply_head = (resp->reply_head + resp->max_res - 1) % resp->max_res;
+		resp->reply_count++;
+		head = &resp->replies[resp->reply_head];
+	}
+	head->res = *res;
+	head->sent = 0;
+	head->again = true;
+	rove_env_defer_send(t);
+	return true;
+}
+
+/*
  * A READ again, perhaps only its tail, or an atomic again (9.7.5.1.3): READs are
- * executed again, atomics answered from memory.  The requester has gone back, so
+ * executed again, atomics answered from memory.  Who asks for a tail has gone back, so
  * it will ask again for what stood in the FIFO behind it.
  */
 static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
@@ -491,10 +518,14 @@ static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 		if (pkt->rkey != res.rkey || pkt->va != res.va + offset ||
 		    pkt->dma_len > res.length - offset)
 			return;
+		if (pkt->dma_len == res.length && reply_before(t, &res))
+			return;
 		res.va = pkt->va;
 		res.length = pkt->dma_len;
 		res.psn = pkt->psn;
 		res.npkts = rove_npkts(t, pkt->dma_len);
+	} else if (reply_before(t, &res)) {
+		return;
 	}
 	cut_replies(resp, pkt->psn);
 	if (reply_room(resp))
