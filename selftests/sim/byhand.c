@@ -887,7 +887,8 @@ static void growth(void)
 		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	go();
 	ack(PSN + 9, 10);
-	CHECK(q->t.req.cwnd == ROVE_FIRST_CWND + 10, "cwnd %u", q->t.req.cwnd);
+	CHECK(q->t.req.cwnd == ROVE_FIRST_CWND + 10 && !q->t.req.grown, "cwnd %u, and %u",
+	      q->t.req.cwnd, q->t.req.grown);
 	start(ROVE_SVC_RC);
 	for (i = 0; i < ARRAY_SIZE(rtt); i++) {
 		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
@@ -1396,6 +1397,17 @@ static void uc_gaps(void)
 	COUNTED(OUT_OF_SEQ, 2);
 	COUNTED(UC_RX_DROPPED, 1);
 	CHECK(recvs == 1 && !wired, "%u receives", recvs);
+	/* A message that arrives ends what was dropped: the rest of another is one more. */
+	beyond = 1 << 20;
+	request(ROVE_SVC_UC | ROVE_OP_WRITE_FIRST, EPSN + 7, false, 2 * MTU, MTU);
+	beyond = 0;
+	request(ROVE_SVC_UC | ROVE_OP_WRITE_ONLY, EPSN + 8, false, 8, 8);
+	run();
+	COUNTED(UC_RX_DROPPED, 2);
+	request(ROVE_SVC_UC | ROVE_OP_SEND_MIDDLE, EPSN + 9, false, 0, MTU);
+	request(ROVE_SVC_UC | ROVE_OP_SEND_MIDDLE, EPSN + 10, false, 0, MTU);
+	run();
+	COUNTED(UC_RX_DROPPED, 3);
 	/* The receive that the SEND above has had is not used again. */
 	rove_tqp_reset(&q->t);
 	q->t.state = ROVE_TQP_INIT;
@@ -1410,7 +1422,7 @@ static void uc_gaps(void)
 	request(ROVE_SVC_UC | ROVE_OP_SEND_ONLY, EPSN + 1, false, 0, 8);
 	run();
 	CHECK(!recvs && q->recv_mem.mem[0] == UNTOUCHED, "nobody's memory is written to");
-	COUNTED(UC_RX_DROPPED, 2);
+	COUNTED(UC_RX_DROPPED, 4);
 	/* Nor of what ends it. */
 	q->rq_broken = true;
 	request(ROVE_SVC_UC | ROVE_OP_SEND_ONLY, EPSN + 2, false, 0, 8);
@@ -1960,6 +1972,14 @@ static void refusals(void)
 	      wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_REM_OP) && recvs == 1 &&
 	      got[0].status == ROVE_WC_LOC_PROT_ERR && q->event[ROVE_EVENT_QP_FATAL] == 1,
 	      "%u packets, syndrome %x, status %u", wired, wire[0].syndrome, got[0].status);
+	/* A SEND that goes on where a WRITE has begun. */
+	start(ROVE_SVC_RC);
+	post_recv(2 * MTU);
+	request(ROVE_OP_WRITE_FIRST, EPSN, false, 3 * MTU, MTU);
+	request(ROVE_OP_SEND_MIDDLE, EPSN + 1, true, 0, MTU);
+	run();
+	CHECK(wired == 1 && wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_INV_REQ) &&
+	      wire[0].psn == EPSN + 1, "%u packets", wired);
 	/* A message whose last packet is empty. */
 	start(ROVE_SVC_RC);
 	post_recv(2 * MTU);
@@ -2529,6 +2549,22 @@ static void last_of_shared(void)
 	rove_tqp_error(&q->t);
 	CHECK(!q->event[ROVE_EVENT_LAST_WQE], "told of another QP's");
 	q->t.srq = false;
+}
+
+/* From SQE there is a way back, and what is posted then is sent. */
+static void back_from_sqe(void)
+{
+	start(ROVE_SVC_UC);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(sends == 2 && sent[1].status == ROVE_WC_WR_FLUSH_ERR && !wired &&
+	      q->t.state == ROVE_TQP_SQE, "%u completions, state %u", sends, q->t.state);
+	q->t.state = ROVE_TQP_RTS;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(sends == 3 && !sent[2].status && wired == 1, "%u completions, %u packets", sends,
+	      wired);
 }
 
 /* In SQE a send queue that cannot be read is not looked at for ever. */

@@ -1202,7 +1202,6 @@ void rove_req_flush(struct rove_tqp *t)
 		req->fetched++;
 		complete_send(t, take_oldest(t), ROVE_WC_WR_FLUSH_ERR, 0);
 	}
-	req->cur = req->fetched;
 	if (i == ROVE_FLUSH_MAX)
 		rove_env_defer_send(t);
 }

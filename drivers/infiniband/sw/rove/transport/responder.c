@@ -556,8 +556,6 @@ static bool in_sequence(const struct rove_tqp *t, const struct rove_pkt *pkt)
 	} else if (!(flags & ROVE_OPF_FIRST)) {
 		return false;
 	}
-	if (!(flags & ROVE_OPF_PAYLOAD))
-		return true;
 	if (!(flags & ROVE_OPF_LAST))
 		return pkt->payload_len == t->mtu;
 	return pkt->payload_len <= t->mtu &&
