@@ -1803,6 +1803,21 @@ static void copies(void)
 	CHECK(wired == 4, "%u answers", wired);
 	for (i = 0; i < 4; i++)
 		CHECK(wire[i].psn == EPSN + i, "answer %u: psn %x", i, wire[i].psn);
+	/* Who waits for it is told that it cannot be had any more. */
+	start(ROVE_SVC_RC);
+	sc.eagain = 1000000;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	awaited = 1;
+	sim_run_until(all_in, NS_PER_S);
+	q->t.resp.replies[q->t.resp.reply_head].sent = 2;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	awaited = 2;
+	sim_run_until(all_in, NS_PER_S);
+	q->t.access &= ~ROVE_ACCESS_REMOTE_READ;
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 1 && wire[0].psn == EPSN &&
+	      wire[0].syndrome == (ROVE_AETH_NAK | ROVE_NAK_REM_ACCESS), "%u packets", wired);
 }
 
 /* There is no room for such a copy where a peer has many pieces of one READ sent again. */

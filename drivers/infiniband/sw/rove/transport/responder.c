@@ -478,10 +478,10 @@ static bool reply_before(struct rove_tqp *t, const struct rove_resource *res)
 		resp->reply_head = (resp->reply_head + resp->max_res - 1) % resp->max_res;
 		resp->reply_count++;
 		head = &resp->replies[resp->reply_head];
+		head->res = *res;
+		head->again = true;
 	}
-	head->res = *res;
 	head->sent = 0;
-	head->again = true;
 	rove_env_defer_send(t);
 	return true;
 }
