@@ -44,29 +44,11 @@ static struct ibv_qp *new_qp(enum ibv_qp_type type, uint32_t send_wr, uint32_t r
 /* To itself.  @reads: READs and atomics at a time, each way; 0 or an errno. */
 static int connect_qp(struct ibv_qp *qp, int reads)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
-		.path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num,
-		.max_dest_rd_atomic = reads, .max_rd_atomic = reads,
-		.min_rnr_timer = 12, .timeout = 17, .retry_cnt = 7, .rnr_retry = 7,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = gid, .sgid_index = gid_index, .hop_limit = 64 } },
-	};
-	int err;
+	struct ibv_qp_attr attr = attr_to(&gid, gid_index, qp->qp_num);
 
-	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			    IBV_QP_ACCESS_FLAGS);
-	attr.qp_state = IBV_QPS_RTR;
-	if (!err)
-		err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	if (!err)
-		err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-	return err;
+	attr.max_dest_rd_atomic = reads;
+	attr.max_rd_atomic = reads;
+	return to_rts_as(qp, attr);
 }
 
 /* As Linux 6.12 has them; P_Keys are told by the port, where both have one. */

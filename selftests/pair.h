@@ -63,44 +63,11 @@ static inline struct ibv_qp *new_qp(struct end *e)
 static inline void connect_qp(struct end *e, struct ibv_qp *qp, struct end *peer,
 			      uint32_t qpn)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qpn,
-		.sq_psn = first_psn,
-		.rq_psn = first_psn,
-		.max_dest_rd_atomic = 4,
-		.max_rd_atomic = 4,
-		.min_rnr_timer = 12,
-		.timeout = 17,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {
-			.is_global = 1,
-			.port_num = 1,
-			.grh = { .dgid = peer->gid, .sgid_index = e->gid_index,
-				 .hop_limit = 64 },
-		},
-	};
-	bool acked = qp->qp_type != IBV_QPT_UC;
+	struct ibv_qp_attr attr = attr_to(&peer->gid, e->gid_index, qpn);
 
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-			  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		die("INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			  (acked ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)))
-		die("RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-			  (acked ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				   IBV_QP_MAX_QP_RD_ATOMIC : 0)))
-		die("RTS");
+	attr.sq_psn = first_psn;
+	attr.rq_psn = first_psn;
+	must(!to_rts_as(qp, attr), "to RTS");
 }
 
 static inline void pair_open(void)

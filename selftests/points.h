@@ -140,4 +140,49 @@ static inline void ud_to_rts(struct ibv_qp *qp, uint32_t qkey)
 		die("RTS");
 }
 
+/* What a connected QP is told of QP @qpn at @gid; a test changes what it cares about. */
+static inline struct ibv_qp_attr attr_to(const union ibv_gid *gid, int gid_index, uint32_t qpn)
+{
+	return (struct ibv_qp_attr) {
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 4,
+		.max_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.timeout = 17,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = 1,
+			.grh = { .dgid = *gid, .sgid_index = gid_index, .hop_limit = 64 },
+		},
+	};
+}
+
+/* From RESET to RTS; 0 or an errno. */
+static inline int to_rts_as(struct ibv_qp *qp, struct ibv_qp_attr attr)
+{
+	bool acked = qp->qp_type != IBV_QPT_UC;
+	int err;
+
+	attr.qp_state = IBV_QPS_INIT;
+	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS);
+	attr.qp_state = IBV_QPS_RTR;
+	if (!err)
+		err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | (acked ?
+				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
+	attr.qp_state = IBV_QPS_RTS;
+	if (!err)
+		err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (acked ?
+				    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_MAX_QP_RD_ATOMIC : 0));
+	return err;
+}
+
 #endif /* POINTS_H */

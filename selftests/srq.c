@@ -82,41 +82,12 @@ static struct ibv_qp *create_qp(struct end *e, struct ibv_srq *use)
 static void connect_qp(struct end *e, struct ibv_qp *qp, struct end *peer,
 		       struct ibv_qp *peer_qp, int rnr_retry)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.path_mtu = IBV_MTU_256,
-		.dest_qp_num = peer_qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.max_rd_atomic = 1,
-		.min_rnr_timer = 1,
-		.timeout = 17,
-		.retry_cnt = 7,
-		.rnr_retry = rnr_retry,
-		.ah_attr = {
-			.is_global = 1,
-			.port_num = 1,
-			.grh = {
-				.dgid = peer->gid,
-				.sgid_index = e->gid_index,
-				.hop_limit = 64,
-			},
-		},
-	};
+	struct ibv_qp_attr attr = attr_to(&peer->gid, e->gid_index, peer_qp->qp_num);
 
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-			  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		die("INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV |
-			  IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
-		die("RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-			  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC))
-		die("RTS");
+	attr.path_mtu = IBV_MTU_256;
+	attr.min_rnr_timer = 1;
+	attr.rnr_retry = rnr_retry;
+	must(!to_rts_as(qp, attr), "to RTS");
 }
 
 static struct ibv_srq *create_srq(struct ibv_pd *pd, uint32_t wr, uint32_t sge)
