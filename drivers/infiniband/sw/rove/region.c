@@ -158,20 +158,28 @@ int rove_region_publish(struct rove_dev *rdev, struct rove_region *r)
 	return -ENOMEM;
 }
 
+/* No window is bound to it, nor will be.  @r->lock held. */
+static int kill(struct rove_region *r)
+{
+	if (r->windows)
+		return -EBUSY;
+	r->dying = true;
+	return 0;
+}
+
 int rove_region_replace(struct rove_dev *rdev, struct rove_region *old,
 			struct rove_region *new)
 {
-	int err = -EBUSY;
+	int err;
 
 	new->key = old->key;
 	new->index = old->index;
 	/* Who sees that it is dying, to bind a window to it, finds the other. */
 	spin_lock_bh(&old->lock);
-	if (!old->windows) {
-		old->dying = true;
+	err = kill(old);
+	if (!err)
 		err = rhashtable_replace_fast(&rdev->regions, &old->node,
 					      &new->node, table);
-	}
 	spin_unlock_bh(&old->lock);
 	return err;
 }
@@ -246,13 +254,10 @@ void rove_region_unbind(struct rove_region *w)
 
 int rove_region_kill(struct rove_region *r)
 {
-	int err = -EBUSY;
+	int err;
 
 	spin_lock_bh(&r->lock);
-	if (!r->windows) {
-		r->dying = true;
-		err = 0;
-	}
+	err = kill(r);
 	spin_unlock_bh(&r->lock);
 	return err;
 }
