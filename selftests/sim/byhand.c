@@ -1758,6 +1758,23 @@ static void cut_replies(void)
 	      wire[6].msn);
 }
 
+/* A READ, of which two packets have gone, comes again; @behind: another is behind it. */
+static void gone_in_part(bool behind)
+{
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 3);
+	sc.eagain = 1000000;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	if (behind)
+		request(ROVE_OP_READ_REQUEST, EPSN + 3, true, MTU, 0);
+	awaited = 1 + behind;
+	sim_run_until(all_in, NS_PER_S);
+	q->t.resp.replies[q->t.resp.reply_head].sent = 2;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	awaited++;
+	sim_run_until(all_in, NS_PER_S);
+}
+
 /* A copy of a request, made by the network, takes the place of no answer that is to be sent. */
 static void copies(void)
 {
@@ -1787,32 +1804,14 @@ static void copies(void)
 		COUNTED(DUP_REQUEST, 1);
 	}
 	/* One that has gone in part is sent from its beginning, and what is behind it as well. */
-	start(ROVE_SVC_RC);
-	rove_tqp_max_res(&q->t, 3);
-	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
-	sc.eagain = 1000000;
-	request(ROVE_OP_READ_REQUEST, EPSN + 3, true, MTU, 0);
-	awaited = 2;
-	sim_run_until(all_in, NS_PER_S);
-	q->t.resp.replies[q->t.resp.reply_head].sent = 2;
-	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
-	awaited = 3;
-	sim_run_until(all_in, NS_PER_S);
+	gone_in_part(true);
 	sc.eagain = 0;
 	run();
 	CHECK(wired == 4, "%u answers", wired);
 	for (i = 0; i < 4; i++)
 		CHECK(wire[i].psn == EPSN + i, "answer %u: psn %x", i, wire[i].psn);
 	/* Who waits for it is told that it cannot be had any more. */
-	start(ROVE_SVC_RC);
-	sc.eagain = 1000000;
-	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
-	awaited = 1;
-	sim_run_until(all_in, NS_PER_S);
-	q->t.resp.replies[q->t.resp.reply_head].sent = 2;
-	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
-	awaited = 2;
-	sim_run_until(all_in, NS_PER_S);
+	gone_in_part(false);
 	q->t.access &= ~ROVE_ACCESS_REMOTE_READ;
 	sc.eagain = 0;
 	run();
