@@ -37,6 +37,7 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/string.h>
 #include "compat.h"
 #include "defer.h"
 #include "doorbell.h"
@@ -151,7 +152,9 @@ static void open_window(struct rove_qp *qp)
 	db->in_row = 0;
 	db->singles = 0;
 	db->vain = 0;
-	db->interval = LOOK_NS;
+	memset(db->early, 0, sizeof(db->early));
+	db->interval[false] = LOOK_NS;
+	db->interval[true] = LOOK_NS;
 	/* It may be set for an acknowledgment, later than that. */
 	hrtimer_try_to_cancel(&qp->window);
 }
@@ -160,12 +163,16 @@ static void open_window(struct rove_qp *qp)
 static bool window_looks(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
+	bool acked = rove_tqp_acked(&qp->t);
 
-	if (!db->open || (!db->sync && rove_tqp_acked(&qp->t)))
+	if (!db->open || (!db->sync && acked))
 		return false;
-	if (!hrtimer_is_queued(&qp->window))
-		hrtimer_start(&qp->window, ns_to_ktime(db->interval),
+	/* Once all is acknowledged the timer alone looks, and at another time than before. */
+	if (!hrtimer_is_queued(&qp->window) || (acked && !db->alone)) {
+		db->alone = acked;
+		hrtimer_start(&qp->window, ns_to_ktime(db->interval[acked]),
 			      HRTIMER_MODE_REL_SOFT);
+	}
 	return true;
 }
 
@@ -278,18 +285,38 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 		WRITE_ONCE(db->sync, true);
 }
 
-/* What a tick found decides on the next one, or that there is none. */
-static void adapt(struct rove_qp *qp, u32 found)
+/*
+ * What a tick finds decides on the next one, or that there is none.  One that comes while
+ * something is under way tells nothing of when all is acknowledged, and the other way round.
+ */
+static void adapt(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
+	bool acked = rove_tqp_acked(&qp->t);
+	u32 *interval = &db->interval[acked];
+	bool *early = &db->early[acked];
+	u32 avail = max(rove_ring_avail(&qp->sq), 0);
+	u32 posted = qp->t.req.fetched + avail;
+	u32 found = avail;
 
+	/*
+	 * No find, if somebody else will look at them.  How many of them can be sent at once
+	 * depends on their size, and says nothing.
+	 */
+	if (rove_tqp_waits(&qp->t) || test_bit(0, &qp->defer_queued))
+		found = 0;
+	/* More than fits in, posted and sent since the last tick: acknowledgments do find posts. */
+	if ((s32)(qp->t.req.fetched - db->posted) > (s32)qp->sq.depth)
+		db->sync = false;
 	db->singles = found == 1 ? db->singles + 1 : 0;
-	db->vain = qp->t.req.fetched == db->fetched ? db->vain + 1 : 0;
-	db->fetched = qp->t.req.fetched;
-	if (found > qp->sq.depth / 2)
-		db->interval = max(db->interval / 2, (u32)LOOK_MIN_NS);
-	else if (found < max(qp->sq.depth / 8, 1U))
-		db->interval = min(db->interval * 2, (u32)WINDOW_MAX_NS);
+	db->vain = posted == db->posted ? db->vain + 1 : 0;
+	db->posted = posted;
+	/* One that is too early and one that finds many, in turn, is as good as it gets. */
+	if (found > qp->sq.depth / 2 && !*early)
+		*interval = max(*interval / 2, (u32)LOOK_MIN_NS);
+	else if (found < max(qp->sq.depth / 8, 1U) && (found || *early))
+		*interval = min(*interval * 2, (u32)WINDOW_MAX_NS);
+	*early = !found;
 	/* Several at a time: worth opening again after a pause. */
 	db->dozes |= found > 1;
 	/* Open it costs nothing where the next post makes a call anyway. */
@@ -297,20 +324,9 @@ static void adapt(struct rove_qp *qp, u32 found)
 		db->open = false;
 		db->dozes = false;
 	} else if (db->vain >= WINDOW_VAIN ||
-		   (db->sync && !found && db->interval == WINDOW_MAX_NS)) {
+		   (db->sync && acked && !found && *interval == WINDOW_MAX_NS)) {
 		db->open = false;
 	}
-}
-
-/*
- * Posts that nobody else will look at, for nothing before them waits for anything.  How many
- * of them can be sent at once depends on their size, and says nothing.
- */
-static u32 newly_posted(struct rove_qp *qp)
-{
-	if (rove_tqp_waits(&qp->t) || test_bit(0, &qp->defer_queued))
-		return 0;
-	return max(rove_ring_avail(&qp->sq), 0);
 }
 
 /* It is set again, if at all, by rove_doorbell_settle() or expect_on(). */
@@ -327,13 +343,11 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 	if (qp->t.resp.ack_held && qp->t.state != ROVE_TQP_ERR && !qp->dead) {
 		expect_on(qp, ktime_get_ns());
 	} else if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
-		u32 found = newly_posted(qp);
-
+		adapt(qp);
 		if (rove_at_home(qp))
 			send(qp);
 		else
 			rove_defer(qp);
-		adapt(qp, found);
 	} else {
 		qp->db.open = false;
 	}

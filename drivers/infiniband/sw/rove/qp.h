@@ -50,12 +50,14 @@ enum rove_qp_deferred {
  * @watched: NEED_WAKEUP is clear
  * @open: the look-again window is open
  * @sync: acknowledgments come too soon to find posts: the timer must
+ * @alone: the timer was set when all had been acknowledged
  * @dozes: once closed for a pause, the window is opened by the next wake-up call
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
  * @singles: ticks of the timer in a row that found one post
  * @vain: ticks in a row before which nothing had been posted, whoever might have found it
- * @fetched: posts that had been found at the last tick
- * @interval: nanoseconds between ticks
+ * @posted: posts that there had been at the last tick
+ * @early: the last tick found nothing: while something is under way, and after that
+ * @interval: nanoseconds between ticks, likewise
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
  * @answers: messages in a row that the program answered soon
@@ -66,12 +68,14 @@ struct rove_doorbell {
 	bool watched;
 	bool open;
 	bool sync;
+	bool alone;
 	bool dozes;
 	u8 in_row;
 	u8 singles;
 	u8 vain;
-	u32 fetched;
-	u32 interval;
+	bool early[2];
+	u32 posted;
+	u32 interval[2];
 	u32 msn;
 	u32 cq_prod;
 	u8 answers;
