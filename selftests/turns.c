@@ -5,8 +5,10 @@
  *	turns DEV-A GID-INDEX-A DEV-B GID-INDEX-B
  *
  * Where each message has been answered soon its acknowledgment waits for the next answer, to
- * share a super-packet with it.  It may not wait for ever, nor be forgotten.
+ * share a super-packet with it.  It may not wait for ever, nor be forgotten.  And one that
+ * takes turns with itself: it posts a few messages, and waits for them.
  */
+#include <sched.h>
 #include <time.h>
 
 #include "pair.h"
@@ -197,6 +199,52 @@ static void t_gone(void)
 	b.qp = new_qp(&b);
 }
 
+/* All of @n WRITEs, no more than @most of them at a time; each lot waited for if @wait. */
+static void write_all(int n, int most, bool wait)
+{
+	struct ibv_sge sge = { (uintptr_t)mem, SIZE, mr[0]->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)mem + SIZE, mr[1]->rkey },
+	}, *bad;
+	int posted = 0, first = seen[0].sends;
+
+	while (good && posted < n) {
+		int under_way = posted - (seen[0].sends - first);
+
+		while (posted < n && under_way++ < most) {
+			CHECK(!ibv_post_send(a.qp, &wr, &bad));
+			posted++;
+		}
+		CHECK(wait_for(&seen[0].sends, wait ? first + posted : seen[0].sends + 1));
+	}
+	CHECK(wait_for(&seen[0].sends, first + n));
+}
+
+/*
+ * Both ends on one CPU: nothing is under way when the program posts.  After it has streamed,
+ * a timer looks for posts; who posts two and waits would have to wait for that each time.
+ */
+static void t_few(void)
+{
+	cpu_set_t before, one;
+	uint64_t ticks;
+	int n = 500;
+
+	CHECK(!sched_getaffinity(0, sizeof(before), &before));
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one));
+	write_all(20000, DEPTH, false);
+	ticks = counted("sq_ring_polls");
+	write_all(2 * n, 2, true);
+	ticks = counted("sq_ring_polls") - ticks;
+	CHECK(!sched_setaffinity(0, sizeof(before), &before));
+	printf("# %d times two messages, %d looks of a timer\n", n, (int)ticks);
+	CHECK((int)ticks < n / 2);
+}
+
 static void run_anew(const char *name, void (*fn)(void))
 {
 	memset(seen, 0, sizeof(seen));
@@ -220,6 +268,7 @@ int main(int argc, char **argv)
 	run_anew("turns: likewise where the answer fails", t_failing);
 	run_anew("turns: likewise where the QP goes", t_gone);
 	run_anew("both at once", t_both);
+	run_anew("two at a time, each waited for: no timer looks for them", t_few);
 	printf("1..%d\n", count);
 	return failed > 0;
 }

@@ -13,7 +13,7 @@
  *    acknowledgment looks at the ring, as often as the peer can take more.  The
  *    window opens when posts come in a row without the program having waited
  *    for anything in between, each too small to be worth the call, and
- *    closes when the program has changed to one post at a time, or posts nothing
+ *    closes when the program has changed to a few at a time, or posts nothing
  *    more while the peer is long in answering.  If it was of use before such a
  *    pause, the first post after it opens it again.
  *
@@ -22,7 +22,9 @@
  * call.  With nothing under way the next post makes a call, and is the one whose
  * acknowledgment looks for those behind it.  Where that comes back before the call
  * is over (both ends on one CPU, say) it would find none: there the timer has to
- * do, and the window closes when it finds nothing for WINDOW_MAX_NS.
+ * do, at an interval of its own, and the window closes when it finds nothing for
+ * WINDOW_MAX_NS.  Acknowledgments that find more than fits into the ring show that
+ * they do come later than the next posts.
  *
  * The flag and the ring's producer index are a Dekker pair: the program
  * stores the index, fences, loads the flag; we store the flag, fence, load the index.
@@ -49,8 +51,8 @@
 #define LOOK_MIN_NS	(10 * NSEC_PER_USEC)
 /* A pause after which the program is thought to do something else. */
 #define WINDOW_MAX_NS	(1 * NSEC_PER_MSEC)
-/* Ticks that found just one post: the program posts one at a time. */
-#define WINDOW_SINGLES	2
+/* Ticks that found few posts and nothing under way: the program waits for these. */
+#define WINDOW_FEWS	2
 /* Ticks before which nothing had been posted: the peer may be long in answering. */
 #define WINDOW_VAIN	32
 /* Posts in a row that open it. */
@@ -150,8 +152,9 @@ static void open_window(struct rove_qp *qp)
 	db->sync = false;
 	db->dozes = false;
 	db->in_row = 0;
-	db->singles = 0;
+	db->fews = 0;
 	db->vain = 0;
+	db->posted = qp->t.req.fetched;
 	memset(db->early, 0, sizeof(db->early));
 	db->interval[false] = LOOK_NS;
 	db->interval[true] = LOOK_NS;
@@ -298,6 +301,7 @@ static void adapt(struct rove_qp *qp)
 	u32 avail = max(rove_ring_avail(&qp->sq), 0);
 	u32 posted = qp->t.req.fetched + avail;
 	u32 found = avail;
+	bool few;
 
 	/*
 	 * No find, if somebody else will look at them.  How many of them can be sent at once
@@ -306,21 +310,26 @@ static void adapt(struct rove_qp *qp)
 	if (rove_tqp_waits(&qp->t) || test_bit(0, &qp->defer_queued))
 		found = 0;
 	/* More than fits in, posted and sent since the last tick: acknowledgments do find posts. */
-	if ((s32)(qp->t.req.fetched - db->posted) > (s32)qp->sq.depth)
+	if (!acked && (s32)(qp->t.req.fetched - db->posted) > (s32)qp->sq.depth)
 		db->sync = false;
-	db->singles = found == 1 ? db->singles + 1 : 0;
+	few = found < max(qp->sq.depth / 8, 2U);
+	if (acked && posted != db->posted)
+		db->fews = found && few ? db->fews + 1 : 0;
 	db->vain = posted == db->posted ? db->vain + 1 : 0;
 	db->posted = posted;
-	/* One that is too early and one that finds many, in turn, is as good as it gets. */
-	if (found > qp->sq.depth / 2 && !*early)
-		*interval = max(*interval / 2, (u32)LOOK_MIN_NS);
-	else if (found < max(qp->sq.depth / 8, 1U) && (found || *early))
+	/*
+	 * Too early once and then in time is as good as it gets.  With nothing under way the
+	 * program may be waiting for what is found.
+	 */
+	if (found ? few && !acked : *early || *interval > WINDOW_MAX_NS / 2)
 		*interval = min(*interval * 2, (u32)WINDOW_MAX_NS);
+	else if (!*early && found > (acked ? 0 : qp->sq.depth / 2))
+		*interval = max(*interval / 2, (u32)LOOK_MIN_NS);
 	*early = !found;
 	/* Several at a time: worth opening again after a pause. */
 	db->dozes |= found > 1;
 	/* Open it costs nothing where the next post makes a call anyway. */
-	if (db->sync && db->singles >= WINDOW_SINGLES) {
+	if (db->sync && db->fews >= WINDOW_FEWS) {
 		db->open = false;
 		db->dozes = false;
 	} else if (db->vain >= WINDOW_VAIN ||

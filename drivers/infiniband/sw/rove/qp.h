@@ -53,7 +53,7 @@ enum rove_qp_deferred {
  * @alone: the timer was set when all had been acknowledged
  * @dozes: once closed for a pause, the window is opened by the next wake-up call
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
- * @singles: ticks of the timer in a row that found one post
+ * @fews: ticks in a row that found few posts and nothing under way
  * @vain: ticks in a row before which nothing had been posted, whoever might have found it
  * @posted: posts that there had been at the last tick
  * @early: the last tick found nothing: while something is under way, and after that
@@ -71,7 +71,7 @@ struct rove_doorbell {
 	bool alone;
 	bool dozes;
 	u8 in_row;
-	u8 singles;
+	u8 fews;
 	u8 vain;
 	bool early[2];
 	u32 posted;
