@@ -39,7 +39,6 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
-#include <linux/string.h>
 #include "compat.h"
 #include "defer.h"
 #include "doorbell.h"
@@ -155,9 +154,8 @@ static void open_window(struct rove_qp *qp)
 	db->fews = 0;
 	db->vain = 0;
 	db->posted = qp->t.req.fetched;
-	memset(db->early, 0, sizeof(db->early));
-	db->interval[false] = LOOK_NS;
-	db->interval[true] = LOOK_NS;
+	db->ticks[false] = (struct rove_ticks){ .interval = LOOK_NS };
+	db->ticks[true] = db->ticks[false];
 	/* It may be set for an acknowledgment, later than that. */
 	hrtimer_try_to_cancel(&qp->window);
 }
@@ -166,14 +164,17 @@ static void open_window(struct rove_qp *qp)
 static bool window_looks(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
-	bool acked = rove_tqp_acked(&qp->t);
+	bool acked;
 
-	if (!db->open || (!db->sync && acked))
+	if (!db->open)
+		return false;
+	acked = rove_tqp_acked(&qp->t);
+	if (acked && !db->sync)
 		return false;
 	/* Once all is acknowledged the timer alone looks, and at another time than before. */
 	if (!hrtimer_is_queued(&qp->window) || (acked && !db->alone)) {
 		db->alone = acked;
-		hrtimer_start(&qp->window, ns_to_ktime(db->interval[acked]),
+		hrtimer_start(&qp->window, ns_to_ktime(db->ticks[acked].interval),
 			      HRTIMER_MODE_REL_SOFT);
 	}
 	return true;
@@ -296,8 +297,7 @@ static void adapt(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
 	bool acked = rove_tqp_acked(&qp->t);
-	u32 *interval = &db->interval[acked];
-	bool *early = &db->early[acked];
+	struct rove_ticks *ticks = &db->ticks[acked];
 	u32 avail = max(rove_ring_avail(&qp->sq), 0);
 	u32 posted = qp->t.req.fetched + avail;
 	u32 found = avail;
@@ -312,20 +312,24 @@ static void adapt(struct rove_qp *qp)
 	/* More than fits in, posted and sent since the last tick: acknowledgments do find posts. */
 	if (!acked && (s32)(qp->t.req.fetched - db->posted) > (s32)qp->sq.depth)
 		db->sync = false;
-	few = found < max(qp->sq.depth / 8, 2U);
-	if (acked && posted != db->posted)
-		db->fews = found && few ? db->fews + 1 : 0;
-	db->vain = posted == db->posted ? db->vain + 1 : 0;
+	few = found && found < max(qp->sq.depth / 8, 2U);
+	if (posted == db->posted) {
+		db->vain++;
+	} else {
+		db->vain = 0;
+		if (acked)
+			db->fews = few ? db->fews + 1 : 0;
+	}
 	db->posted = posted;
 	/*
 	 * Too early once and then in time is as good as it gets.  With nothing under way the
 	 * program may be waiting for what is found.
 	 */
-	if (found ? few && !acked : *early || *interval > WINDOW_MAX_NS / 2)
-		*interval = min(*interval * 2, (u32)WINDOW_MAX_NS);
-	else if (!*early && found > (acked ? 0 : qp->sq.depth / 2))
-		*interval = max(*interval / 2, (u32)LOOK_MIN_NS);
-	*early = !found;
+	if (found ? few && !acked : ticks->early || ticks->interval > WINDOW_MAX_NS / 2)
+		ticks->interval = min(ticks->interval * 2, (u32)WINDOW_MAX_NS);
+	else if (!ticks->early && found > (acked ? 0 : qp->sq.depth / 2))
+		ticks->interval = max(ticks->interval / 2, (u32)LOOK_MIN_NS);
+	ticks->early = !found;
 	/* Several at a time: worth opening again after a pause. */
 	db->dozes |= found > 1;
 	/* Open it costs nothing where the next post makes a call anyway. */
@@ -333,7 +337,7 @@ static void adapt(struct rove_qp *qp)
 		db->open = false;
 		db->dozes = false;
 	} else if (db->vain >= WINDOW_VAIN ||
-		   (db->sync && acked && !found && *interval == WINDOW_MAX_NS)) {
+		   (db->sync && acked && !found && ticks->interval == WINDOW_MAX_NS)) {
 		db->open = false;
 	}
 }

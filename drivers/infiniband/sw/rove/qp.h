@@ -46,6 +46,16 @@ enum rove_qp_deferred {
 };
 
 /**
+ * struct rove_ticks - how often the look-again window's timer looks; doorbell.c
+ * @interval: nanoseconds between ticks
+ * @early: the last one found nothing
+ */
+struct rove_ticks {
+	u32 interval;
+	bool early;
+};
+
+/**
  * struct rove_doorbell - how a QP's send ring is being watched; doorbell.c
  * @watched: NEED_WAKEUP is clear
  * @open: the look-again window is open
@@ -56,8 +66,7 @@ enum rove_qp_deferred {
  * @fews: ticks in a row that found few posts and nothing under way
  * @vain: ticks in a row before which nothing had been posted, whoever might have found it
  * @posted: posts that there had been at the last tick
- * @early: the last tick found nothing: while something is under way, and after that
- * @interval: nanoseconds between ticks, likewise
+ * @ticks: those while something is under way, and those when all is acknowledged
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
  * @answers: messages in a row that the program answered soon
@@ -73,9 +82,8 @@ struct rove_doorbell {
 	u8 in_row;
 	u8 fews;
 	u8 vain;
-	bool early[2];
 	u32 posted;
-	u32 interval[2];
+	struct rove_ticks ticks[2];
 	u32 msn;
 	u32 cq_prod;
 	u8 answers;
