@@ -7,6 +7,7 @@
  * a program that waits for each answer nothing is faster.
  *
  * A program that streams need not call at all.  The flag is clear
+ *  - while the QP is queued for its home CPU (defer.c), which is going to look;
  *  - while posted work waits in the ring for the window, for credits or the
  *    like: the packet or timer that ends the wait looks at the ring;
  *  - while the look-again window is open, and something is under way: the
@@ -180,9 +181,18 @@ static bool window_looks(struct rove_qp *qp)
 	return true;
 }
 
+/* Is somebody going to look at the send ring?  True: it has changed. */
+static bool set_watched(struct rove_qp *qp, bool watched)
+{
+	if (watched == qp->db.watched)
+		return false;
+	qp->db.watched = watched;
+	set_need_wakeup(qp, &qp->sq, !watched);
+	return true;
+}
+
 void rove_doorbell_settle(struct rove_qp *qp)
 {
-	struct rove_doorbell *db = &qp->db;
 	int pass;
 
 	/*
@@ -190,25 +200,19 @@ void rove_doorbell_settle(struct rove_qp *qp)
 	 * the peer may hold what we wait for, as we hold what it waits for.
 	 */
 	if (unlikely(qp->t.resp.ack_held && !rove_tqp_acked(&qp->t))) {
-		db->answers = 0;
+		qp->db.answers = 0;
 		rove_defer(qp);
 	}
 	if (!qp->user || !qp->sq.depth || qp->dead)
 		return;
-	/* Somebody will look soon, and come here afterwards. */
-	if (test_bit(0, &qp->defer_queued))
-		return;
 	for (pass = 0; qp->t.state != ROVE_TQP_ERR; pass++) {
 		bool pending = rove_env_sq_pending(&qp->t);
-		bool watch = window_looks(qp) ||
+		/* Where it is queued for, it comes here afterwards. */
+		bool watch = test_bit(0, &qp->defer_queued) || window_looks(qp) ||
 			     (pending && rove_tqp_waits(&qp->t));
 
 		if (watch || !pending) {
-			if (watch == db->watched)
-				return;
-			db->watched = watch;
-			set_need_wakeup(qp, &qp->sq, !watch);
-			if (watch)
+			if (!set_watched(qp, watch) || watch)
 				return;
 			/* Pairs with the program's fence after its post. */
 			smp_mb();
@@ -222,13 +226,11 @@ void rove_doorbell_settle(struct rove_qp *qp)
 		 */
 		if (!rove_at_home(qp)) {
 			rove_defer(qp);
-			return;
-		}
-		if (pass < 2) {
+		} else if (pass < 2) {
 			send(qp);
 		} else {
 			open_window(qp);
-			db->sync = true;
+			qp->db.sync = true;
 		}
 	}
 }
@@ -279,10 +281,12 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 		if ((db->dozes || db->in_row >= WINDOW_POSTS) && !qp->dead)
 			open_window(qp);
 	}
-	if (rove_at_home(qp))
+	if (rove_at_home(qp)) {
 		rove_doorbell_run(qp);
-	else
+	} else {
 		rove_defer(qp);
+		rove_doorbell_settle(qp);
+	}
 	rove_qp_unlock(qp);
 	/* Acknowledged already?  A guess: others may have it locked by now. */
 	if (READ_ONCE(db->open) && data_race(rove_tqp_acked(&qp->t)))
