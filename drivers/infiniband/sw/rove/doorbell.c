@@ -27,6 +27,13 @@
  * WINDOW_MAX_NS.  Acknowledgments that find more than fits into the ring show that
  * they do come later than the next posts.
  *
+ * A program that streams on many QPs posts a few on one and goes on to the next.  If each were
+ * sent at once it would also complete alone, and the program would come back for it
+ * alone.  So where it has completions of several QPs to take, and does not wait therefore,
+ * a call opens the window and sends nothing: the timer finds the posts that follow it.
+ * Only within this machine: nothing is gained by it elsewhere, where the first
+ * can be on its way meanwhile.
+ *
  * The flag and the ring's producer index are a Dekker pair: the program
  * stores the index, fences, loads the flag; we store the flag, fence, load the index.
  *
@@ -55,6 +62,8 @@
 #define WINDOW_FEWS	2
 /* Ticks before which nothing had been posted: the peer may be long in answering. */
 #define WINDOW_VAIN	32
+/* The same, when the program is busy with other QPs. */
+#define WINDOW_VAIN_BUSY 2
 /* Posts in a row that open it. */
 #define WINDOW_POSTS	3
 /* Work requests posted together that are worth a wake-up call. */
@@ -144,19 +153,22 @@ static void expect_on(struct rove_qp *qp, u64 now)
 		rove_defer(qp);
 }
 
-static void open_window(struct rove_qp *qp)
+/* @again: for a program that comes back: with what has been learnt of it. */
+static void open_window(struct rove_qp *qp, bool again)
 {
 	struct rove_doorbell *db = &qp->db;
 
+	if (!again || !db->ticks[true].interval) {
+		db->fews = 0;
+		db->ticks[false] = (struct rove_ticks){ .interval = LOOK_NS };
+		db->ticks[true] = db->ticks[false];
+	}
 	db->open = true;
 	db->sync = false;
 	db->dozes = false;
 	db->in_row = 0;
-	db->fews = 0;
 	db->vain = 0;
 	db->posted = qp->t.req.fetched;
-	db->ticks[false] = (struct rove_ticks){ .interval = LOOK_NS };
-	db->ticks[true] = db->ticks[false];
 	/* It may be set for an acknowledgment, later than that. */
 	hrtimer_try_to_cancel(&qp->window);
 }
@@ -229,26 +241,46 @@ void rove_doorbell_settle(struct rove_qp *qp)
 		} else if (pass < 2) {
 			send(qp);
 		} else {
-			open_window(qp);
+			open_window(qp, false);
 			qp->db.sync = true;
 		}
 	}
+}
+
+/* Has the program taken all completions?  @prod: how many there have been. */
+static bool all_taken(struct rove_qp *qp, u32 *prod)
+{
+	struct rove_cq *cq = to_rcq(qp->ibqp.send_cq);
+	unsigned long flags;
+	bool taken;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	*prod = cq->ring.prod;
+	taken = READ_ONCE(cq->ring.hdr->cons) == *prod;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return taken;
+}
+
+/*
+ * Has the program completions of several QPs to take?  Then it does not wait for this one's,
+ * and is soon to post for another.
+ */
+static bool program_busy(struct rove_qp *qp)
+{
+	u32 prod;
+
+	/* One QP may use it twice. */
+	return atomic_read(&qp->ibqp.send_cq->usecnt) > 2 && !all_taken(qp, &prod);
 }
 
 /* Has the program waited for an answer since its last wake-up call? */
 static bool program_waited(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
-	struct rove_cq *cq = to_rcq(qp->ibqp.send_cq);
-	unsigned long flags;
 	bool polled;
 	u32 prod;
 
-	spin_lock_irqsave(&cq->lock, flags);
-	prod = cq->ring.prod;
-	polled = READ_ONCE(cq->ring.hdr->cons) == prod;
-	spin_unlock_irqrestore(&cq->lock, flags);
-
+	polled = all_taken(qp, &prod);
 	/* A message has come in, or a completion, and has been taken. */
 	polled &= db->cq_prod != prod;
 	polled |= db->msn != qp->t.resp.msn;
@@ -260,6 +292,7 @@ static bool program_waited(struct rove_qp *qp)
 void rove_doorbell_wakeup(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
+	bool hold = false;
 
 	rove_count(qp->rdev, SQ_WAKEUP);
 	if (!rove_qp_trylock(qp)) {
@@ -274,14 +307,21 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 	}
 	if (qp->user && qp->sq.depth && !db->open &&
 	    qp->t.state == ROVE_TQP_RTS) {
-		if (rove_ring_avail(&qp->sq) >= WINDOW_LIST)
+		if (rove_ring_avail(&qp->sq) >= WINDOW_LIST) {
 			db->in_row = 0;
-		else
+		} else {
 			db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
-		if ((db->dozes || db->in_row >= WINDOW_POSTS) && !qp->dead)
-			open_window(qp);
+			hold = (db->dozes || db->in_row > 1) && db->fews < WINDOW_FEWS &&
+			       qp->local_peer && program_busy(qp);
+		}
+		if ((hold || db->dozes || db->in_row >= WINDOW_POSTS) && !qp->dead)
+			open_window(qp, hold);
 	}
-	if (rove_at_home(qp)) {
+	if (hold && db->open) {
+		/* What is under way is acknowledged later than this. */
+		db->sync = rove_tqp_acked(&qp->t);
+		rove_doorbell_settle(qp);
+	} else if (rove_at_home(qp)) {
 		rove_doorbell_run(qp);
 	} else {
 		rove_defer(qp);
@@ -305,6 +345,7 @@ static void adapt(struct rove_qp *qp)
 	u32 avail = max(rove_ring_avail(&qp->sq), 0);
 	u32 posted = qp->t.req.fetched + avail;
 	u32 found = avail;
+	bool busy = program_busy(qp);
 	bool few;
 
 	/*
@@ -329,10 +370,16 @@ static void adapt(struct rove_qp *qp)
 	 * Too early once and then in time is as good as it gets.  With nothing under way the
 	 * program may be waiting for what is found.
 	 */
-	if (found ? few && !acked : ticks->early || ticks->interval > WINDOW_MAX_NS / 2)
+	if (busy && acked && found) {
+		/* Many: it was at it still, and waits for none of them. */
+		if (!few)
+			ticks->interval = min(ticks->interval * 2, (u32)SOON_NS);
+	} else if (found ? few && !acked :
+			   ticks->early || ticks->interval > WINDOW_MAX_NS / 2) {
 		ticks->interval = min(ticks->interval * 2, (u32)WINDOW_MAX_NS);
-	else if (!ticks->early && found > (acked ? 0 : qp->sq.depth / 2))
+	} else if (!ticks->early && found > (acked ? 0 : qp->sq.depth / 2)) {
 		ticks->interval = max(ticks->interval / 2, (u32)LOOK_MIN_NS);
+	}
 	ticks->early = !found;
 	/* Several at a time: worth opening again after a pause. */
 	db->dozes |= found > 1;
@@ -340,7 +387,7 @@ static void adapt(struct rove_qp *qp)
 	if (db->sync && db->fews >= WINDOW_FEWS) {
 		db->open = false;
 		db->dozes = false;
-	} else if (db->vain >= WINDOW_VAIN ||
+	} else if (db->vain >= (busy ? WINDOW_VAIN_BUSY : WINDOW_VAIN) ||
 		   (db->sync && acked && !found && ticks->interval == WINDOW_MAX_NS)) {
 		db->open = false;
 	}
