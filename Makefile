@@ -5,8 +5,8 @@
 #	make provider [RDMA_CORE_SRC=/path/to/rdma-core]
 #	make install [DESTDIR=] [KVER= | KDIR=]
 #	make demo		two links in a VM, ib_write_bw and ib_write_lat
-#	make check		all tests on 6.12, a core set on 6.1, the simulator
-#	make check-all		all tests and the deep ones on both kernels
+#	make check		the main tests on 6.12, a core set on 6.1, the simulator, a debug kernel
+#	make check-all		all tests on both kernels
 #	make debugcheck [KERNELS="uml qemu poison kcsan rt"]	the tests on kernels with KASAN, lockdep, KCSAN ...
 #	make debugcheck KERNELS=soak	hours of stress on such a kernel
 #	make bench		rove beside rdma_rxe and TCP: in a VM, and natively

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # What goes over the wire, judged by tools not written here: wire_check.py has
 # scapy dissect every captured packet and recomputes its ICRC, tshark dissects
-# all of it and must find nothing malformed.
+# all of it and must find nothing malformed.  "core": IPv4, MTU 1024 alone.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
@@ -48,7 +48,9 @@ tshark_clean() {
 }
 
 cases=send,send_imm,write,write_imm,read,atomic,rnr,bad_rkey
-for run in "A %g4 1024" "B %g6 1024" "A %g4 4096"; do
+runs=("A %g4 1024" "B %g6 1024" "A %g4 4096")
+[[ $1 != core ]] || runs=("${runs[@]:0:1}")
+for run in "${runs[@]}"; do
 	set -- $run
 	name="IPv${2#%g}, MTU $3"
 	cap=$tmp/cap-${2#%g}-$3.pcap

@@ -699,6 +699,61 @@ static bool probed(void)
 	return stats.counter[ROVE_CNT_PROBE];
 }
 
+static u64 half_a_second;
+
+static bool passed(void)
+{
+	return sim.now >= half_a_second;
+}
+
+static void wait_half_a_second(void)
+{
+	half_a_second = sim.now + NS_PER_S / 2;
+	sim_run_until(passed, NS_PER_S);
+}
+
+/* A machine that is behind with what has come takes nothing for lost. */
+static void behind(void)
+{
+	u64 at;
+
+	start(ROVE_SVC_RC);
+	q->t.timeout = 10;
+	q->t.retry_cnt = 1;
+	q->t.req.retries = 1;
+	sc.lag = 1000000;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	wait_half_a_second();
+	CHECK(wired == 1 && !sends, "%u packets, %u completions", wired, sends);
+	COUNTED(TIMEOUT, 0);
+	COUNTED(PROBE, 0);
+	CHECK(q->t.req.rto_deadline < sim.now + (8192ULL << 10) + 25000 &&
+	      q->t.req.probe_deadline < sim.now + 200 * NS_PER_MS + 25000,
+	      "until %llu, %llu", q->t.req.rto_deadline, q->t.req.probe_deadline);
+	/* It has caught up. */
+	sc.lag = 0;
+	at = sim.now;
+	go();
+	CHECK(wired == 2 && sends == 1 && sent[0].status == ROVE_WC_RETRY_EXC_ERR,
+	      "%u packets, status %u", wired, sent[0].status);
+	CHECK(wire[1].at - at < (8192ULL << 10) + 25000, "again after %llu ns",
+	      wire[1].at - at);
+	/* The oldest packet is sent again then, if the timeout is a long one. */
+	start(ROVE_SVC_RC);
+	q->t.timeout = 20;
+	sc.lag = 1000000;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	wait_half_a_second();
+	CHECK(wired == 1, "%u packets", wired);
+	sc.lag = 0;
+	at = sim.now;
+	sim_run_until(probed, NS_PER_S);
+	CHECK(wired == 2 && sim.now - at < 200 * NS_PER_MS + 25000, "%u packets after %llu ns",
+	      wired, sim.now - at);
+}
+
 static bool asked_again(void)
 {
 	return wired == awaited;
@@ -2647,7 +2702,7 @@ int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
-		syndromes, old_news, timeouts, response_middles, response_anyway,
+		syndromes, old_news, timeouts, behind, response_middles, response_anyway,
 		loss_found, probes, congestion, growth, round_trips, first_psn, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,

@@ -217,6 +217,11 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 {
 }
 
+u64 rove_env_lag(const struct rove_tqp *t)
+{
+	return 0;
+}
+
 void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
 {
 }

@@ -665,6 +665,11 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 	}
 }
 
+u64 rove_env_lag(const struct rove_tqp *t)
+{
+	return chance(sim.sc->lag) ? between(10, 100) * NS_PER_MS : 0;
+}
+
 void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
 {
 	struct sim_qp *qp = to_qp(t);

@@ -69,6 +69,7 @@ struct scenario {
 	u32 remark;		/* rewrite what routers may rewrite */
 	u32 eagain;		/* the stack has no room */
 	u32 paging;		/* memory is on its way */
+	u32 lag;		/* the machine says that it is behind */
 	u32 gone;		/* a region is, between a READ and its answer */
 	u32 starve;		/* stop posting receives for a while */
 	u32 drain;		/* go through SQD */

@@ -49,6 +49,7 @@ const struct scenario *swarm_draw(const struct scenario *base)
 	sc.drain = some(30000);
 	sc.bad = below(4) ? 0 : some(10000);
 	sc.jump = some(1000);
+	sc.lag = some(500000);
 	sc.rnr = rnd() & 1;
 	sc.wrap = rnd() & 1;
 	sc.finite = !below(4);
@@ -73,9 +74,10 @@ const struct scenario *swarm_draw(const struct scenario *base)
 	sc.ip = below(3) ? 0 : rnd() & 1 ? 4 : 6;
 	/* Long messages take long where most is lost. */
 	sc.max_len = sc.drop > 50000 ? between(64, 4000) : between(64, 30000);
-	trace(NULL, "loss %u, copies %u, late %u, disorder %u, damage %u, no room %u, paging %u, bad %u, jumps %u%s%s%s%s%s",
+	trace(NULL, "loss %u, copies %u, late %u, disorder %u, damage %u, no room %u, paging %u, bad %u",
 	      sc.drop, sc.dup, sc.ghost, sc.reorder, sc.corrupt, sc.eagain,
-	      sc.paging, sc.bad, sc.jump, sc.rnr ? ", RNR" : "",
+	      sc.paging, sc.bad);
+	trace(NULL, "jumps %u, behind %u%s%s%s%s%s", sc.jump, sc.lag, sc.rnr ? ", RNR" : "",
 	      sc.finite ? ", retries end" : "", sc.xrc ? ", XRC" : "",
 	      sc.srq ? ", SRQ" : "", sc.gbn ? ", go-back-N" : "");
 	return &sc;

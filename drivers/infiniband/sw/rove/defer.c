@@ -128,7 +128,10 @@ static bool work(struct rove_deferred *d)
 	choose(d, now - begin, now);
 	/* Pairs with rove_defer(): it sees who works, or we see what it adds. */
 	smp_mb();
-	return !task_empty(d);
+	if (!task_empty(d))
+		return true;
+	rove_net_lag_over();
+	return false;
 }
 
 /* Have it done.  On the CPU that @d is of. */

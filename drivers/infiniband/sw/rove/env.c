@@ -175,6 +175,11 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 	hrtimer_start(&qp->timer, ns_to_ktime(deadline), HRTIMER_MODE_ABS_SOFT);
 }
 
+u64 rove_env_lag(const struct rove_tqp *t)
+{
+	return rove_net_lag();
+}
+
 void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
 {
 	struct rove_qp *qp = tqp_to_rqp(t);

@@ -48,6 +48,8 @@
 /* They hold so much. */
 static atomic_long_t backlogs = ATOMIC_LONG_INIT(0);
 static unsigned long backlogs_max __read_mostly;
+/* How long what this CPU takes from them has waited lately, jiffies; 0: nothing waits. */
+static DEFINE_PER_CPU(unsigned long, lag);
 /*
  * So many bytes keep a CPU busy for longer than it takes to call another one, and for
  * the other one to wake a program that sleeps.
@@ -57,9 +59,11 @@ static unsigned long backlogs_max __read_mostly;
 /**
  * struct rx_cb - what is remembered of an skb in a backlog
  * @ifindex: of the device it came in by; 0: the loopback
+ * @since: when it was put there, jiffies
  */
 struct rx_cb {
 	int ifindex;
+	unsigned long since;
 };
 
 #define RX_CB(skb)	((struct rx_cb *)(skb)->cb)
@@ -610,6 +614,7 @@ static bool put_off(struct rove_qp *qp, struct sk_buff *skb)
 	skb_orphan(skb);
 	skb_dst_drop(skb);
 	skb->dev = NULL;
+	RX_CB(skb)->since = jiffies;
 	skb_queue_tail(&qp->backlog, skb);
 	return true;
 }
@@ -675,6 +680,30 @@ void rove_net_backlog_purge(struct rove_qp *qp)
 		kfree_skb(skb);
 }
 
+/* The longest of late counts: the next may be of another QP. */
+static void note_lag(unsigned long waited)
+{
+	unsigned long most = __this_cpu_read(lag);
+
+	most -= DIV_ROUND_UP(most, 8);
+	WRITE_ONCE(*this_cpu_ptr(&lag), max(waited, most));
+}
+
+void rove_net_lag_over(void)
+{
+	WRITE_ONCE(*this_cpu_ptr(&lag), 0);
+}
+
+u64 rove_net_lag(void)
+{
+	unsigned long most = 0;
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		most = max(most, READ_ONCE(per_cpu(lag, cpu)));
+	return jiffies_to_nsecs(most);
+}
+
 bool rove_net_backlog(struct rove_qp *qp)
 {
 	struct rx rx = { .rdev = qp->rdev };
@@ -682,6 +711,7 @@ bool rove_net_backlog(struct rove_qp *qp)
 	rx.skb = take_off(qp);
 	if (!rx.skb)
 		return false;
+	note_lag(jiffies - RX_CB(rx.skb)->since);
 	rcu_read_lock();
 	use_qp(&rx, qp);
 	work_off(&rx);

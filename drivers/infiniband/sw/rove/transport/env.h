@@ -223,6 +223,17 @@ u32 rove_env_local(struct rove_tqp *t, const struct rove_send_wqe *wqe);
 /* Call rove_tqp_timer() at @deadline; replaces an earlier call. */
 void rove_env_arm_timer(struct rove_tqp *t, u64 deadline);
 
+/**
+ * rove_env_lag() - how long has waited what arrived here and is handled now?
+ * @t: the QP
+ *
+ * For so long silence is no sign of a loss: it may be the answer that waits or, where the
+ * peer is on this machine, the request.
+ *
+ * Return: ns; 0 when nothing waits.
+ */
+u64 rove_env_lag(const struct rove_tqp *t);
+
 /* Report an asynchronous event of the QP. */
 void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event);
 

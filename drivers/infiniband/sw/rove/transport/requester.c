@@ -159,6 +159,9 @@ static u64 rto(const struct rove_tqp *t)
 	return max(factor * (4096ULL << t->timeout), ROVE_MIN_RTO_NS);
 }
 
+/* A request and its answer that wait so much of the time each, and longer before it is known. */
+#define LAG_SHARE	4
+
 static void set_alarm(struct rove_requester *req, u64 rto, u64 probe)
 {
 	req->rto_deadline = rto;
@@ -1146,6 +1149,7 @@ static void probe_oldest(struct rove_tqp *t, u64 now)
 static void silence(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
+	u64 lag = rove_env_lag(t);
 
 	if (now - req->probe_deadline > ROVE_PROBE_NS && !req->put_off) {
 		/* This machine was busy: the answer may be here already.  Once. */
@@ -1155,6 +1159,9 @@ static void silence(struct rove_tqp *t, u64 now)
 		shrink(req);
 		go_back(t, now);
 		rove_req_run(t, now);
+	} else if (lag > ROVE_PROBE_NS) {
+		/* There the probe would have to wait as well. */
+		probe_at(req, now + 2 * lag);
 	} else {
 		probe_oldest(t, now);
 	}
@@ -1169,6 +1176,9 @@ void rove_req_timer(struct rove_tqp *t, u64 now)
 		req->rnr_deadline = ROVE_NO_DEADLINE;
 		rove_req_run(t, now);
 	}
+	/* No retry is used up for what this machine is late with. */
+	if (now >= req->rto_deadline && rove_env_lag(t) > rto(t) / LAG_SHARE)
+		set_alarm(req, now + rto(t), req->probe_deadline);
 	if (now >= req->rto_deadline) {
 		rove_env_count(t, ROVE_CNT_TIMEOUT);
 		if (retry(t, now))
