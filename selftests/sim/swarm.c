@@ -49,7 +49,8 @@ const struct scenario *swarm_draw(const struct scenario *base)
 	sc.drain = some(30000);
 	sc.bad = below(4) ? 0 : some(10000);
 	sc.jump = some(1000);
-	sc.lag = some(500000);
+	/* Who stands still is behind afterwards. */
+	sc.lag = 500 * sc.jump;
 	sc.rnr = rnd() & 1;
 	sc.wrap = rnd() & 1;
 	sc.finite = !below(4);
