@@ -263,30 +263,27 @@ static bool all_taken(struct rove_qp *qp, u32 *prod)
 
 /*
  * Has the program completions of several QPs to take?  Then it does not wait for this one's,
- * and is soon to post for another.
+ * and is soon to post for another.  @taken: has it taken all?
  */
-static bool program_busy(struct rove_qp *qp)
+static bool program_busy(struct rove_qp *qp, bool taken)
 {
-	u32 prod;
-
 	/* One QP may use it twice. */
-	return atomic_read(&qp->ibqp.send_cq->usecnt) > 2 && !all_taken(qp, &prod);
+	return !taken && atomic_read(&qp->ibqp.send_cq->usecnt) > 2;
 }
 
-/* Has the program waited for an answer since its last wake-up call? */
-static bool program_waited(struct rove_qp *qp)
+/*
+ * Has the program waited for an answer since its last wake-up call?  @taken: has it taken
+ * all completions, of which there have been @prod?
+ */
+static bool program_waited(struct rove_qp *qp, bool taken, u32 prod)
 {
 	struct rove_doorbell *db = &qp->db;
-	bool polled;
-	u32 prod;
-
-	polled = all_taken(qp, &prod);
 	/* A message has come in, or a completion, and has been taken. */
-	polled &= db->cq_prod != prod;
-	polled |= db->msn != qp->t.resp.msn;
+	bool waited = db->msn != qp->t.resp.msn || (taken && db->cq_prod != prod);
+
 	db->msn = qp->t.resp.msn;
 	db->cq_prod = prod;
-	return polled;
+	return waited;
 }
 
 void rove_doorbell_wakeup(struct rove_qp *qp)
@@ -305,19 +302,22 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 		local_bh_enable();
 		return;
 	}
-	if (qp->user && qp->sq.depth && !db->open &&
+	if (qp->user && qp->sq.depth && !db->open && !qp->dead &&
 	    qp->t.state == ROVE_TQP_RTS) {
 		if (rove_ring_avail(&qp->sq) >= WINDOW_LIST) {
 			db->in_row = 0;
 		} else {
-			db->in_row = program_waited(qp) ? 1 : db->in_row + 1;
+			u32 prod;
+			bool taken = all_taken(qp, &prod);
+
+			db->in_row = program_waited(qp, taken, prod) ? 1 : db->in_row + 1;
 			hold = (db->dozes || db->in_row > 1) && db->fews < WINDOW_FEWS &&
-			       qp->local_peer && program_busy(qp);
+			       qp->local_peer && program_busy(qp, taken);
 		}
-		if ((hold || db->dozes || db->in_row >= WINDOW_POSTS) && !qp->dead)
+		if (hold || db->dozes || db->in_row >= WINDOW_POSTS)
 			open_window(qp, hold);
 	}
-	if (hold && db->open) {
+	if (hold) {
 		/* What is under way is acknowledged later than this. */
 		db->sync = rove_tqp_acked(&qp->t);
 		rove_doorbell_settle(qp);
@@ -345,9 +345,10 @@ static void adapt(struct rove_qp *qp)
 	u32 avail = max(rove_ring_avail(&qp->sq), 0);
 	u32 posted = qp->t.req.fetched + avail;
 	u32 found = avail;
-	bool busy = program_busy(qp);
-	bool few;
+	bool busy, few;
+	u32 prod;
 
+	busy = program_busy(qp, all_taken(qp, &prod));
 	/*
 	 * No find, if somebody else will look at them.  How many of them can be sent at once
 	 * depends on their size, and says nothing.

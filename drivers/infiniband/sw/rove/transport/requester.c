@@ -1149,7 +1149,6 @@ static void probe_oldest(struct rove_tqp *t, u64 now)
 static void silence(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
-	u64 lag = rove_env_lag(t);
 
 	if (now - req->probe_deadline > ROVE_PROBE_NS && !req->put_off) {
 		/* This machine was busy: the answer may be here already.  Once. */
@@ -1159,11 +1158,14 @@ static void silence(struct rove_tqp *t, u64 now)
 		shrink(req);
 		go_back(t, now);
 		rove_req_run(t, now);
-	} else if (lag > ROVE_PROBE_NS) {
-		/* There the probe would have to wait as well. */
-		probe_at(req, now + 2 * lag);
 	} else {
-		probe_oldest(t, now);
+		u64 lag = rove_env_lag(t);
+
+		/* There a probe would have to wait as well. */
+		if (lag > ROVE_PROBE_NS)
+			probe_at(req, now + 2 * lag);
+		else
+			probe_oldest(t, now);
 	}
 }
 
