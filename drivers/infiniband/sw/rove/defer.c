@@ -128,10 +128,7 @@ static bool work(struct rove_deferred *d)
 	choose(d, now - begin, now);
 	/* Pairs with rove_defer(): it sees who works, or we see what it adds. */
 	smp_mb();
-	if (!task_empty(d))
-		return true;
-	rove_net_lag_over();
-	return false;
+	return !task_empty(d);
 }
 
 /* Have it done.  On the CPU that @d is of. */

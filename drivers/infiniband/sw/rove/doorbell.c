@@ -286,6 +286,19 @@ static bool program_waited(struct rove_qp *qp, bool taken, u32 prod)
 	return waited;
 }
 
+/*
+ * May a post wait for the next ones, of which a timer sends the row?  Another machine has
+ * time for it now, and so has whoever waits for an acknowledgment that comes with it.
+ */
+static bool may_wait(const struct rove_qp *qp)
+{
+	const struct rove_doorbell *db = &qp->db;
+
+	return (db->dozes || db->in_row > 1) && db->fews < WINDOW_FEWS &&
+	       qp->local_peer && !qp->t.resp.ack_held &&
+	       hrtimer_resolution <= LOOK_MIN_NS;
+}
+
 void rove_doorbell_wakeup(struct rove_qp *qp)
 {
 	struct rove_doorbell *db = &qp->db;
@@ -311,8 +324,7 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 			bool taken = all_taken(qp, &prod);
 
 			db->in_row = program_waited(qp, taken, prod) ? 1 : db->in_row + 1;
-			hold = (db->dozes || db->in_row > 1) && db->fews < WINDOW_FEWS &&
-			       qp->local_peer && program_busy(qp, taken);
+			hold = program_busy(qp, taken) && may_wait(qp);
 		}
 		if (hold || db->dozes || db->in_row >= WINDOW_POSTS)
 			open_window(qp, hold);

@@ -177,6 +177,11 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 
 u64 rove_env_lag(const struct rove_tqp *t)
 {
+	const struct rove_qp *qp = container_of(t, struct rove_qp, t);
+
+	/* Another machine's answer waits in no backlog but its own. */
+	if (t->req.rtt && !qp->local_peer && skb_queue_empty_lockless(&qp->backlog))
+		return 0;
 	return rove_net_lag();
 }
 

@@ -25,11 +25,8 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb);
  */
 bool rove_net_backlog(struct rove_qp *qp);
 
-/* How long skbs have waited in backlogs lately, ns; 0: none waits. */
+/* How long skbs have waited in backlogs lately, ns; 0: none has. */
 u64 rove_net_lag(void);
-
-/* No QP of this CPU has a backlog any more.  Softirqs off. */
-void rove_net_lag_over(void);
 
 /* Free what is in its backlog.  Nobody can find the QP any more. */
 void rove_net_backlog_purge(struct rove_qp *qp);

@@ -48,8 +48,19 @@
 /* They hold so much. */
 static atomic_long_t backlogs = ATOMIC_LONG_INIT(0);
 static unsigned long backlogs_max __read_mostly;
-/* How long what this CPU takes from them has waited lately, jiffies; 0: nothing waits. */
-static DEFINE_PER_CPU(unsigned long, lag);
+
+/**
+ * struct lag - how long what this CPU takes from them has waited lately
+ * @most: jiffies
+ * @at: when it last took something, jiffies
+ */
+struct lag {
+	unsigned long most;
+	unsigned long at;
+};
+
+static DEFINE_PER_CPU(struct lag, lag);
+
 /*
  * So many bytes keep a CPU busy for longer than it takes to call another one, and for
  * the other one to wake a program that sleeps.
@@ -72,6 +83,12 @@ struct rx_cb {
 static bool is_train(const struct sk_buff *skb)
 {
 	return skb_is_gso(skb) && skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4;
+}
+
+/* Has it met no device that adds checksums? */
+static bool from_this_machine(const struct sk_buff *skb)
+{
+	return skb->ip_summed == CHECKSUM_PARTIAL;
 }
 
 /* IPv4 mapped into IPv6, as GIDs are. */
@@ -466,6 +483,8 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 	else
 		rove_tqp_rx(&rx->qp->t, &pkt, rx->now);
 	rx->connected |= rx->qp->t.service != ROVE_SVC_UD;
+	/* A stranger's packet does not come so far. */
+	rx->qp->local_peer = from_this_machine(rx->skb);
 }
 
 /* The next packet of the train, in as few pieces as it needs. */
@@ -481,12 +500,6 @@ static bool next(struct rx *rx, u32 pos, u32 len, struct rove_payload *pl)
 		return false;
 	seek(rx, pos);
 	return take(rx, len, pl);
-}
-
-/* Has it met no device that adds checksums? */
-static bool from_this_machine(const struct sk_buff *skb)
-{
-	return skb->ip_summed == CHECKSUM_PARTIAL;
 }
 
 /* Take the skb apart.  @rx->qp may be locked already; afterwards none is. */
@@ -519,7 +532,6 @@ static void work_off(struct rx *rx)
 			rx->qp->stream = 8;
 		else if (rx->requests && rx->qp->stream)
 			rx->qp->stream--;
-		rx->qp->local_peer = from_this_machine(skb);
 	}
 }
 
@@ -680,18 +692,25 @@ void rove_net_backlog_purge(struct rove_qp *qp)
 		kfree_skb(skb);
 }
 
+/* It counts for as long as it was.  A CPU that is hung, or gone, tells of none. */
+static unsigned long lag_of(const struct lag *l)
+{
+	unsigned long most = READ_ONCE(l->most);
+
+	return jiffies - READ_ONCE(l->at) <= most ? most : 0;
+}
+
 /* The longest of late counts: the next may be of another QP. */
 static void note_lag(unsigned long waited)
 {
-	unsigned long most = __this_cpu_read(lag);
+	struct lag *l = this_cpu_ptr(&lag);
+	unsigned long most = lag_of(l);
 
+	/* One tick may have been a moment. */
+	waited -= !!waited;
 	most -= DIV_ROUND_UP(most, 8);
-	WRITE_ONCE(*this_cpu_ptr(&lag), max(waited, most));
-}
-
-void rove_net_lag_over(void)
-{
-	WRITE_ONCE(*this_cpu_ptr(&lag), 0);
+	WRITE_ONCE(l->most, max(waited, most));
+	WRITE_ONCE(l->at, jiffies);
 }
 
 u64 rove_net_lag(void)
@@ -700,7 +719,7 @@ u64 rove_net_lag(void)
 	int cpu;
 
 	for_each_online_cpu(cpu)
-		most = max(most, READ_ONCE(per_cpu(lag, cpu)));
+		most = max(most, lag_of(per_cpu_ptr(&lag, cpu)));
 	return jiffies_to_nsecs(most);
 }
 

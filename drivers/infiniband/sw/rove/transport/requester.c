@@ -159,8 +159,8 @@ static u64 rto(const struct rove_tqp *t)
 	return max(factor * (4096ULL << t->timeout), ROVE_MIN_RTO_NS);
 }
 
-/* A request and its answer that wait so much of the time each, and longer before it is known. */
-#define LAG_SHARE	4
+/* A request waits, and its answer, and both for longer before it is known for how long. */
+#define LAGS	4
 
 static void set_alarm(struct rove_requester *req, u64 rto, u64 probe)
 {
@@ -183,7 +183,8 @@ static void restart_rto(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
-	req->put_off = false;
+	req->rto_put_off = false;
+	req->probe_put_off = false;
 	if (t->timeout && req->psn_una != req->psn_next && !req->rnr_wait)
 		set_alarm(req, now + rto(t), now + req->probe_wait);
 	else
@@ -1149,24 +1150,33 @@ static void probe_oldest(struct rove_tqp *t, u64 now)
 static void silence(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
+	u64 lag = rove_env_lag(t);
 
-	if (now - req->probe_deadline > ROVE_PROBE_NS && !req->put_off) {
-		/* This machine was busy: the answer may be here already.  Once. */
-		req->put_off = true;
-		probe_at(req, now + ROVE_PROBE_NS);
+	if (!req->probe_put_off &&
+	    (lag > ROVE_PROBE_NS || now - req->probe_deadline > ROVE_PROBE_NS)) {
+		/* This machine is busy: the answer may be here already. */
+		req->probe_put_off = true;
+		probe_at(req, now + max(2 * lag, ROVE_PROBE_NS));
 	} else if (req->lost) {
 		shrink(req);
 		go_back(t, now);
 		rove_req_run(t, now);
 	} else {
-		u64 lag = rove_env_lag(t);
-
-		/* There a probe would have to wait as well. */
-		if (lag > ROVE_PROBE_NS)
-			probe_at(req, now + 2 * lag);
-		else
-			probe_oldest(t, now);
+		probe_oldest(t, now);
 	}
+}
+
+/* No retry is used up for what this machine is late with, but no silence is excused twice. */
+static bool may_be_late(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	u64 late = LAGS * rove_env_lag(t);
+
+	if (req->rto_put_off || late <= rto(t))
+		return false;
+	req->rto_put_off = true;
+	set_alarm(req, now + late, req->probe_deadline);
+	return true;
 }
 
 void rove_req_timer(struct rove_tqp *t, u64 now)
@@ -1178,10 +1188,7 @@ void rove_req_timer(struct rove_tqp *t, u64 now)
 		req->rnr_deadline = ROVE_NO_DEADLINE;
 		rove_req_run(t, now);
 	}
-	/* No retry is used up for what this machine is late with. */
-	if (now >= req->rto_deadline && rove_env_lag(t) > rto(t) / LAG_SHARE)
-		set_alarm(req, now + rto(t), req->probe_deadline);
-	if (now >= req->rto_deadline) {
+	if (now >= req->rto_deadline && !may_be_late(t, now)) {
 		rove_env_count(t, ROVE_CNT_TIMEOUT);
 		if (retry(t, now))
 			rove_req_run(t, now);

@@ -118,10 +118,11 @@ struct rove_swqe {
  * @went_back: a gap has already caused a retry; cleared by progress
  * @drained: SQ_DRAINED was reported
  * @probing: the packet @probe_psn was sent again to find out what has been lost
- * @put_off: it was to be sent, and a busy machine was late; cleared by progress
+ * @probe_put_off: it was to be sent, and this machine is late; cleared by progress and retry
  * @lost: it was: that packet has arrived, and what is behind it seems not to have
  * @probe_psn: see @probing
  * @probe_wait: how long the peer may be silent before that
+ * @rto_put_off: likewise, the timeout
  * @rto_deadline: when unacknowledged packets count as lost
  * @probe_deadline: when one is sent to find out whether they are
  * @alarm: the earlier of the two
@@ -164,7 +165,8 @@ struct rove_requester {
 	bool went_back;
 	bool drained;
 	bool probing;
-	bool put_off;
+	bool probe_put_off;
+	bool rto_put_off;
 	bool lost;
 	u64 rto_deadline;
 	u64 probe_deadline;
