@@ -912,9 +912,12 @@ static void congestion(void)
 	ack(PSN + 10, 11);
 	CHECK(q->t.req.cwnd == 14 && wired == 60 + 4 + 14, "cwnd %u, %u packets",
 	      q->t.req.cwnd, wired);
+	/* A NAK that comes twice counts once. */
 	for (i = 0; i < 4; i++)
-		answer(ROVE_OP_ACKNOWLEDGE, PSN + 11, ROVE_AETH_NAK, 11, 0);
+		answer(ROVE_OP_ACKNOWLEDGE, PSN + 11 + i / 2, ROVE_AETH_NAK, 11 + i / 2, 0);
 	CHECK(q->t.req.cwnd == 4 && q->t.req.ssthresh == 4, "cwnd %u", q->t.req.cwnd);
+	CHECK(q->t.req.retries == q->t.retry_cnt - 1 && wired == 60 + 4 + 14 + 4 + 4,
+	      "%u retries left, %u packets", q->t.req.retries, wired);
 	ack(PSN + 13, 14);
 	CHECK(q->t.req.cwnd == 4, "cwnd %u", q->t.req.cwnd);
 	ack(PSN + 59, 60);

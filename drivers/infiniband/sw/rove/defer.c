@@ -297,6 +297,13 @@ void rove_defer_exit(void)
 {
 	int cpu;
 
+	/* A tasklet that comes late has nothing to do, and no thread to wake. */
+	for_each_possible_cpu(cpu) {
+		struct rove_deferred *d = per_cpu_ptr(&rove_deferred, cpu);
+
+		WRITE_ONCE(d->usable, false);
+		WRITE_ONCE(d->threaded, false);
+	}
 	smpboot_unregister_percpu_thread(&threads);
 	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(&rove_deferred, cpu)->task);

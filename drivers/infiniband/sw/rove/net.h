@@ -12,6 +12,12 @@
 
 struct rove_burst;
 struct rove_flow;
+/*
+ * skb_shared_info.tskey of what we send, of which nobody is told the time: it stays with an
+ * skb as long as that stays on this machine.
+ */
+#define ROVE_TSKEY	0x65766f72
+
 struct rove_origin;
 struct rove_qp;
 struct sock;

@@ -49,6 +49,9 @@
 static atomic_long_t backlogs = ATOMIC_LONG_INIT(0);
 static unsigned long backlogs_max __read_mostly;
 
+/* For who joins with many QPs and is sent trains: softirqs have to end. */
+#define COPIES_MAX	2048
+
 /**
  * struct lag - how long what this CPU takes from them has waited lately
  * @most: jiffies
@@ -85,10 +88,11 @@ static bool is_train(const struct sk_buff *skb)
 	return skb_is_gso(skb) && skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4;
 }
 
-/* Has it met no device that adds checksums? */
+/* Have we sent it, and has it met no device that adds checksums? */
 static bool from_this_machine(const struct sk_buff *skb)
 {
-	return skb->ip_summed == CHECKSUM_PARTIAL;
+	return skb->ip_summed == CHECKSUM_PARTIAL &&
+	       skb_shinfo(skb)->tskey == ROVE_TSKEY;
 }
 
 /* IPv4 mapped into IPv6, as GIDs are. */
@@ -185,6 +189,7 @@ static bool pkey_fits(u16 pkey)
  * @same_id: the train's packets had the same IPv4 identification, not one counted up
  * @connected: there was a packet for a connected QP, from its peer and right
  * @requests: packets that ended a message
+ * @copies: datagrams delivered to members of groups
  * @first_id: IPv4 identification of the first
  * @now: time
  * @icrc: the headers, those of the packet at hand once made so
@@ -202,6 +207,7 @@ struct rx {
 	bool connected;
 	u16 first_id;
 	u32 requests;
+	u32 copies;
 	u64 now;
 	struct rove_icrc icrc;
 };
@@ -425,6 +431,10 @@ static noinline void receive_multicast(struct rx *rx, struct rove_pkt *pkt,
 		if (m->qp->no_own_multicast && skb->pkt_type == PACKET_LOOPBACK &&
 		    m->qp->t.qpn == pkt->src_qpn)
 			continue;
+		if (rx->copies++ >= COPIES_MAX) {
+			rove_count(rx->rdev, RX_MCAST_EXCESS);
+			continue;
+		}
 		rove_qp_lock(m->qp);
 		rx->qp = m->qp;
 		receive_datagram(rx, pkt, len, id);

@@ -289,6 +289,7 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 	skb->dev = dst->dev;
 	ignore_icmp(qp, skb, dst);
 	skb_dst_set(skb, dst_clone(dst));
+	skb_shinfo(skb)->tskey = ROVE_TSKEY;
 	skb_shinfo(skb)->destructor_arg = qp->flow;
 	skb->destructor = skb_gone;
 	refcount_inc(&qp->flow->refs);

@@ -282,9 +282,17 @@ static int rove_net_enter(struct rove_net *rnet, struct rove_dev *rdev)
 
 int rove_net_add(struct rove_dev *rdev)
 {
-	struct rove_net *rnet = rove_net(dev_net(rdev->ndev));
+	struct rove_net *rnet;
+	struct net *net;
 	int err = 0;
 
+	/* It does not begin to go before the link counts, or has not come about. */
+	rtnl_lock();
+	net = maybe_get_net(dev_net(rdev->ndev));
+	rtnl_unlock();
+	if (!net)
+		return -ENODEV;
+	rnet = rove_net(net);
 	mutex_lock(&rnet->lock);
 	if (!rnet->users)
 		err = rove_open_sockets(rnet, rdev->ndev->name);
@@ -303,6 +311,7 @@ int rove_net_add(struct rove_dev *rdev)
 		rove_close_sockets(rnet);
 unlock:
 	mutex_unlock(&rnet->lock);
+	put_net(net);
 	return err;
 }
 

@@ -256,6 +256,8 @@ static enum hrtimer_restart transport_timer(struct hrtimer *timer)
 
 	rove_qp_lock(qp);
 	if (!qp->dead) {
+		/* What it sends may be the beginning: the rest comes from there. */
+		rove_at_home(qp);
 		rove_tqp_timer(&qp->t, ktime_get_ns());
 		if (qp->no_memory) {
 			qp->no_memory = false;

@@ -24,6 +24,7 @@
 	X(RX_BAD_STATE,		"drop_qp_state")		\
 	X(RX_BAD_SERVICE,	"drop_wrong_service")		\
 	X(RX_BACKLOG,		"drop_backlog_full")		\
+	X(RX_MCAST_EXCESS,	"drop_multicast_excess")	\
 	X(RX_UNEXPECTED,	"drop_unexpected_response")	\
 	X(DUP_REQUEST,		"duplicate_request")		\
 	X(UC_RX_DROPPED,	"uc_rx_dropped_messages")	\

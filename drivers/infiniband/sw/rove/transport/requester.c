@@ -851,9 +851,10 @@ static void rx_nak(struct rove_tqp *t, u8 syndrome, u64 now)
 		rove_env_count(t, ROVE_CNT_SEQ_NAK_RX);
 		/*
 		 * Some peers (rdma_rxe) NAK what was sent behind a request that
-		 * got an RNR NAK; that wait will end in a retry anyway.
+		 * got an RNR NAK; that wait will end in a retry anyway.  One that is
+		 * repeated, or comes late, tells of what has been sent again.
 		 */
-		if (!t->req.rnr_wait)
+		if (!t->req.rnr_wait && !t->req.went_back)
 			retry(t, now);
 	} else if (code < ARRAY_SIZE(status)) {
 		rove_env_count(t, ROVE_CNT_NAK_RX);
