@@ -88,11 +88,16 @@ static bool is_train(const struct sk_buff *skb)
 	return skb_is_gso(skb) && skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4;
 }
 
-/* Have we sent it, and has it met no device that adds checksums? */
+/* Has it met no device that adds checksums, or has GRO put it together? */
+static bool is_unsummed(const struct sk_buff *skb)
+{
+	return skb->ip_summed == CHECKSUM_PARTIAL;
+}
+
+/* Have we sent it, and over no wire? */
 static bool from_this_machine(const struct sk_buff *skb)
 {
-	return skb->ip_summed == CHECKSUM_PARTIAL &&
-	       skb_shinfo(skb)->tskey == ROVE_TSKEY;
+	return is_unsummed(skb) && skb_shinfo(skb)->tskey == ROVE_TSKEY;
 }
 
 /* IPv4 mapped into IPv6, as GIDs are. */
@@ -559,8 +564,8 @@ static struct rove_qp *find_qp(struct rove_dev *rdev, const struct sk_buff *skb)
 /*
  * Is it worth another CPU?  A train that this machine has sent, or that it will
  * send as the answer to a READ: let the sender and the receiver, which run on one
- * CPU otherwise, run at the same time.  What comes from a wire has been spread by
- * the device.
+ * CPU otherwise, run at the same time; or one that GRO has put together.  What comes from
+ * a wire in single packets has been spread by the device.
  */
 static bool worth_spreading(const struct rove_qp *qp, const struct sk_buff *skb)
 {
@@ -571,7 +576,7 @@ static bool worth_spreading(const struct rove_qp *qp, const struct sk_buff *skb)
 
 	u32 bytes = skb->len;
 
-	if (!from_this_machine(skb) || num_online_cpus() == 1)
+	if (!is_unsummed(skb) || num_online_cpus() == 1)
 		return false;
 	hdr = skb_header_pointer(skb, sizeof(struct udphdr), sizeof(buf), &buf);
 	if (hdr && hdr->bth.opcode == ROVE_OP_READ_REQUEST) {
