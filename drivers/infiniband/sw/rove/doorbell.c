@@ -262,13 +262,13 @@ static bool all_taken(struct rove_qp *qp, u32 *prod)
 }
 
 /*
- * Has the program completions of several QPs to take?  Then it does not wait for this one's,
- * and is soon to post for another.  @taken: has it taken all?
+ * Has the CQ completions of several QPs?  A program that has some to take does not wait for
+ * this one's then, and is soon to post for another.
  */
-static bool program_busy(struct rove_qp *qp, bool taken)
+static bool shares_cq(const struct rove_qp *qp)
 {
 	/* One QP may use it twice. */
-	return !taken && atomic_read(&qp->ibqp.send_cq->usecnt) > 2;
+	return atomic_read(&qp->ibqp.send_cq->usecnt) > 2;
 }
 
 /*
@@ -324,7 +324,7 @@ void rove_doorbell_wakeup(struct rove_qp *qp)
 			bool taken = all_taken(qp, &prod);
 
 			db->in_row = program_waited(qp, taken, prod) ? 1 : db->in_row + 1;
-			hold = program_busy(qp, taken) && may_wait(qp);
+			hold = !taken && shares_cq(qp) && may_wait(qp);
 		}
 		if (hold || db->dozes || db->in_row >= WINDOW_POSTS)
 			open_window(qp, hold);
@@ -360,7 +360,7 @@ static void adapt(struct rove_qp *qp)
 	bool busy, few;
 	u32 prod;
 
-	busy = program_busy(qp, all_taken(qp, &prod));
+	busy = shares_cq(qp) && !all_taken(qp, &prod);
 	/*
 	 * No find, if somebody else will look at them.  How many of them can be sent at once
 	 * depends on their size, and says nothing.

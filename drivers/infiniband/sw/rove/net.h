@@ -12,15 +12,15 @@
 
 struct rove_burst;
 struct rove_flow;
+struct rove_origin;
+struct rove_qp;
+struct sock;
+
 /*
  * skb_shared_info.tskey of what we send, of which nobody is told the time: it stays with an
  * skb as long as that stays on this machine.
  */
 #define ROVE_TSKEY	0x65766f72
-
-struct rove_origin;
-struct rove_qp;
-struct sock;
 
 /* udp_tunnel_sock_cfg.encap_rcv of the sockets on port 4791.  Consumes @skb. */
 int rove_net_rcv(struct sock *sk, struct sk_buff *skb);
