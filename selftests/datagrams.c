@@ -113,19 +113,19 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Up to @n completions within @seconds. */
+/* Up to @n completions within @seconds, 0: those that are there. */
 static int poll_some(struct ibv_cq *cq, struct ibv_wc *wc, int n, double seconds)
 {
 	double end = now() + seconds;
 	int have = 0;
 
-	while (have < n && now() < end) {
+	do {
 		int ret = ibv_poll_cq(cq, n - have, wc + have);
 
 		if (ret < 0)
 			die("poll_cq");
 		have += ret;
-	}
+	} while (have < n && now() < end);
 	return have;
 }
 
@@ -713,6 +713,52 @@ static void test_at_once(const union ibv_gid *group)
 	outcome(good, "a group's first two members come and leave at once");
 }
 
+/*
+ * What one packet from the network can have this machine copy is bounded: 64 datagrams that
+ * travel as one, for 64 members.  What is too much concerns no packet after it.
+ */
+static void test_copies(const union ibv_gid *group)
+{
+	enum { MEMBERS = 64, LEN = 16, MOST = 2048 };
+	struct end *from = end_new(QKEY, 0), *e[MEMBERS];
+	struct ibv_sge sge = { (uintptr_t)from->buf, LEN, from->mr->lkey };
+	struct ibv_send_wr wr[DEPTH], *bad;
+	struct ibv_ah *ah = make_ah(group);
+	struct ibv_wc wc[DEPTH];
+	int i, k, have = 0, next = 0;
+
+	for (i = 0; i < MEMBERS; i++) {
+		e[i] = end_new(QKEY, 0);
+		must(!ibv_attach_mcast(e[i]->qp, group, 0), "ibv_attach_mcast");
+		for (k = 0; k < DEPTH; k++)
+			post_recv(e[i], 40 + LEN);
+	}
+	for (k = 0; k < DEPTH; k++)
+		wr[k] = (struct ibv_send_wr) {
+			.next = k + 1 < DEPTH ? &wr[k + 1] : NULL,
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.ud = { .ah = ah, .remote_qpn = 0xffffff, .remote_qkey = QKEY },
+		};
+	must(!ibv_post_send(from->qp, wr, &bad), "post_send");
+	must(poll_some(from->scq, wc, DEPTH, 5) == DEPTH, "sends");
+	for (i = 0; i < MEMBERS; i++)
+		have += poll_some(e[i]->rcq, wc, DEPTH, i ? 0.01 : 1);
+	for (i = 0; i < MEMBERS; i++)
+		post_recv(e[i], 40 + LEN);
+	post_send(from, ah, 0xffffff, QKEY, LEN);
+	for (i = 0; i < MEMBERS; i++)
+		next += poll_some(e[i]->rcq, wc, 1, 5);
+	outcome(check(have == MOST && next == MEMBERS, "%d copies of all; %d of the next", have, next),
+		"one packet makes %d copies at most", MOST);
+	for (i = 0; i < MEMBERS; i++) {
+		must(!ibv_detach_mcast(e[i]->qp, group, 0), "ibv_detach_mcast");
+		end_free(e[i]);
+	}
+	ibv_destroy_ah(ah);
+	end_free(from);
+}
+
 static void stay(const union ibv_gid *group)
 {
 	if (ibv_attach_mcast(end_new(QKEY, 0)->qp, group, 0))
@@ -759,6 +805,7 @@ int main(int argc, char **argv)
 	if (argc > 3) {
 		test_at_once(&group);
 		test_refusing(&group);
+		test_copies(&group);
 		test_multicast(&group);
 	}
 	ibv_destroy_ah(ah);

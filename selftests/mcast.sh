@@ -24,6 +24,9 @@ datagrams() {
 datagrams IPv4 $A4 ::ffff:239.77.0.1
 t "nothing is left of who attached and never detached" wait_for 10 no_objects qp cq pd
 datagrams IPv6 $A6 ff1e::77:1
+# 64 members of 64 that travelled as one, 2,048 copies, twice
+counted() { (($(< "/sys/class/infiniband/$LA/ports/1/hw_counters/drop_multicast_excess") == $1)); }
+t "copies that were too many have been counted" wait_for 10 counted $((2 * 2048))
 
 member() { inns "$1" ip maddr show dev "$2" | grep -q "$3"; }
 not() { ! "$@"; }
