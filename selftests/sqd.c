@@ -168,6 +168,31 @@ static void t_resources(void)
 	printf("# changed %d times on %d connections\n", changed, READERS);
 }
 
+static int set_timeout(int timeout)
+{
+	struct ibv_qp_attr attr = { .timeout = timeout };
+
+	return ibv_modify_qp(a.qp, &attr, IBV_QP_TIMEOUT);
+}
+
+/* What nobody answers waits for ever, until there is a time for it; the rest is flushed. */
+static void t_timeout(void)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_wc wc;
+
+	CHECK(!modify(&a, IBV_QPS_SQD, -1, 0) && !set_timeout(0));
+	CHECK(!modify(&a, IBV_QPS_RTS, -1, 0) && !ibv_modify_qp(b.qp, &reset, IBV_QP_STATE));
+	CHECK(post(&a, IBV_WR_RDMA_WRITE, (uintptr_t)mem_a, (uintptr_t)mem_b, CHUNK, 0));
+	usleep(500000);
+	CHECK(!ibv_poll_cq(a.cq, 1, &wc));
+	CHECK(!modify(&a, IBV_QPS_SQD, -1, 0));
+	CHECK(post(&a, IBV_WR_RDMA_WRITE, (uintptr_t)mem_a, (uintptr_t)mem_b, CHUNK, 1));
+	CHECK(!set_timeout(10));
+	CHECK(done(a.cq, &wc) == IBV_WC_RETRY_EXC_ERR && !wc.wr_id);
+	CHECK(done(a.cq, &wc) == IBV_WC_WR_FLUSH_ERR && wc.wr_id == 1);
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t i;
@@ -190,6 +215,7 @@ int main(int argc, char **argv)
 	    t_event);
 	run("SQD: no event where none was asked for", t_no_event);
 	run("responder resources changed while READs come, until one has been answered", t_resources);
+	run("SQD: another timeout counts for what is under way", t_timeout);
 	printf("1..%d\n", count);
 	return failed > 0;
 }

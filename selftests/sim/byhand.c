@@ -766,6 +766,26 @@ static void behind(void)
 	sc.lag = 0;
 }
 
+/* What waits without a timeout is timed from when there is one, and no longer without it. */
+static void other_timeout(void)
+{
+	start(ROVE_SVC_RC);
+	q->t.timeout = 0;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	tqp_send(q);
+	CHECK(q->t.timer == ROVE_NO_DEADLINE, "%llu", q->t.timer);
+	sim.now += NS_PER_S;
+	q->t.timeout = 14;
+	rove_tqp_retime(&q->t, sim.now);
+	CHECK(q->t.req.rto_deadline == sim.now + 2 * (4096ULL << 14) &&
+	      q->t.timer == q->t.req.alarm, "%llu", q->t.timer);
+	q->t.timeout = 0;
+	rove_tqp_retime(&q->t, sim.now);
+	CHECK(q->t.req.alarm == ROVE_NO_DEADLINE, "%llu", q->t.req.alarm);
+	ack(PSN, 1);
+	CHECK(sends == 1 && !sent[0].status && wired == 1, "%u packets", wired);
+}
+
 /* The timer, when it should have come 8 ms ago. */
 static void late(void)
 {
@@ -2712,8 +2732,8 @@ int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
-		syndromes, old_news, timeouts, behind, response_middles, response_anyway,
-		loss_found, probes, congestion, growth, round_trips, first_psn, rnr_probe,
+		syndromes, old_news, timeouts, behind, other_timeout, response_middles,
+		response_anyway, loss_found, probes, congestion, growth, round_trips, first_psn, rnr_probe,
 		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
 		access_taken, many_locals, put_off, once_again, fences, reads_again,

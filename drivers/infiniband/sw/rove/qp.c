@@ -817,6 +817,8 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (mask & IB_QP_AV)
 		swap(qp->av, av);
 	set_attr(qp, attr, mask);
+	if (mask & IB_QP_TIMEOUT && from == IB_QPS_SQD)
+		rove_tqp_retime(&qp->t, ktime_get_ns());
 	if (rate_limit) {
 		qp->attr.rate_limit = attr->rate_limit;
 		rove_pace_set(qp, attr->rate_limit);

@@ -85,6 +85,8 @@ void rove_req_run(struct rove_tqp *t, u64 now);
 void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
 /* Requester: look at its deadlines. */
 void rove_req_timer(struct rove_tqp *t, u64 now);
+/* Requester: the timeout has changed. */
+void rove_req_retime(struct rove_tqp *t, u64 now);
 /* Requester: everything not complete completes with a flush error. */
 void rove_req_flush(struct rove_tqp *t);
 /* Requester: if draining is over, say so, once. */

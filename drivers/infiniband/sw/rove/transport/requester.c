@@ -1198,6 +1198,11 @@ void rove_req_timer(struct rove_tqp *t, u64 now)
 	}
 }
 
+void rove_req_retime(struct rove_tqp *t, u64 now)
+{
+	restart_rto(t, now);
+}
+
 void rove_req_flush(struct rove_tqp *t)
 {
 	struct rove_requester *req = &t->req;

@@ -93,6 +93,12 @@ void rove_tqp_resume(struct rove_tqp *t, u64 now)
 	rove_tqp_send(t, now);
 }
 
+void rove_tqp_retime(struct rove_tqp *t, u64 now)
+{
+	rove_req_retime(t, now);
+	rearm(t);
+}
+
 void rove_tqp_error(struct rove_tqp *t)
 {
 	if (t->state == ROVE_TQP_ERR)

@@ -390,6 +390,13 @@ void rove_tqp_drain(struct rove_tqp *t);
 void rove_tqp_resume(struct rove_tqp *t, u64 now);
 
 /**
+ * rove_tqp_retime() - another timeout was set, in SQD
+ * @t: the QP; @timeout is the new one
+ * @now: time, from which on it counts for what is not acknowledged
+ */
+void rove_tqp_retime(struct rove_tqp *t, u64 now);
+
+/**
  * rove_tqp_error() - to the error state, from any but RESET
  * @t: the QP
  *
