@@ -2728,17 +2728,104 @@ static void nothing_old(void)
 	CHECK(wired == 2 && wire[1].psn == EPSN + 6, "%u packets", wired);
 }
 
+/* One READ of @n packets, and nothing is heard, until its first piece is asked for again. */
+static void read_until_probed(u32 n)
+{
+	start(ROVE_SVC_RC);
+	window(256);
+	q->t.timeout = 20;
+	post(ROVE_WR_RDMA_READ, n * MTU, SIGNALED);
+	tqp_send(q);
+	sim_run_until(probed, NS_PER_S);
+	asks_for(1, 0, min(n, 64U));
+}
+
+/* Packets @from to @to of the response, all at once, the last one as the end of a response. */
+static void responses_soon(u32 from, u32 to)
+{
+	for (; from < to - 1; from++)
+		answer_soon(ROVE_OP_READ_RESP_MIDDLE, PSN + from, 0, 0, MTU);
+	answer_soon(ROVE_OP_READ_RESP_LAST, PSN + from, ACK_PLAIN, 1, MTU);
+	awaited = PSN + to;
+	sim_run_until(acknowledged, NS_PER_S);
+}
+
+/* The first piece of what a READ waits for is asked for again: what is behind it may be lost. */
+static void response_probed(void)
+{
+	u32 k;
+	u64 t;
+
+	/* It comes without an end: the response to what was asked for at first is on its way. */
+	read_until_probed(140);
+	for (k = 0; k < 64; k++)
+		answer_soon(ROVE_OP_READ_RESP_MIDDLE, PSN + k, 0, 0, MTU);
+	awaited = PSN + 64;
+	sim_run_until(acknowledged, NS_PER_S);
+	CHECK(!q->t.req.lost, "lost");
+	/* It ends, and nothing follows. */
+	read_until_probed(140);
+	responses_soon(0, 64);
+	CHECK(q->t.req.lost, "not lost");
+	awaited = 3;
+	t = sim.now;
+	sim_run_until(asked_again, NS_PER_S);
+	asks_for(2, 64, 64);
+	CHECK(wire[2].at - t >= ROVE_PROBE_NS && wire[2].at - t < ROVE_PROBE_NS + 50000,
+	      "after %llu ns", wire[2].at - t);
+	/* The end of what was asked for then says nothing of what is asked for now. */
+	responses_soon(64, 128);
+	CHECK(!q->t.req.lost, "lost");
+	/* Each of what follows is a reason to wait for more. */
+	start(ROVE_SVC_RC);
+	q->t.timeout = 20;
+	for (k = 0; k < 3; k++)
+		post(ROVE_WR_RDMA_READ, MTU, SIGNALED);
+	tqp_send(q);
+	sim_run_until(probed, NS_PER_S);
+	responses_soon(0, 1);
+	CHECK(q->t.req.lost, "not lost");
+	responses_soon(1, 2);
+	CHECK(sends == 2 && !q->t.req.lost, "%u done, or lost", sends);
+	/* What was sent behind the probe had no time to come. */
+	read_until_probed(1);
+	post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+	tqp_send(q);
+	responses_soon(0, 1);
+	CHECK(sends == 1 && !q->t.req.lost, "%u done, or lost", sends);
+}
+
+/* A part of a READ, with another behind it, that the peer would forget: it is left alone. */
+static void parts_unprobed(void)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		start(ROVE_SVC_RC);
+		window(256);
+		q->t.timeout = 18;
+		post(ROVE_WR_RDMA_READ, (64 + i) * MTU, SIGNALED);
+		post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+		tqp_send(q);
+		awaited = 3;
+		sim_run_until(asked_again, 10 * NS_PER_S);
+		asks_for(2, 0, 64);
+		COUNTED(PROBE, !i);
+		COUNTED(TIMEOUT, i);
+	}
+}
+
 int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
 		syndromes, old_news, timeouts, behind, other_timeout, response_middles,
-		response_anyway, loss_found, probes, congestion, growth, round_trips, first_psn, rnr_probe,
-		fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
+		response_anyway, loss_found, probes, congestion, growth, round_trips, first_psn,
+		rnr_probe, fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
 		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
 		access_taken, many_locals, put_off, once_again, fences, reads_again,
-		read_in_pieces, reads_in_pieces, full, last_middle, nothing_old,
-		long_queues, last_of_shared, back_from_sqe, broken_in_sqe,
+		read_in_pieces, reads_in_pieces, response_probed, parts_unprobed, full,
+		last_middle, nothing_old, long_queues, last_of_shared, back_from_sqe, broken_in_sqe,
 		gaps, uc_gaps,
 		pending_replies, resources_anew, last_debts, cut_replies, copies, full_of_pieces,
 		oldest_given_up, other_sort_again,

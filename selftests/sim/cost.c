@@ -217,7 +217,7 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 {
 }
 
-u64 rove_env_lag(const struct rove_tqp *t)
+u64 rove_env_lag(struct rove_tqp *t)
 {
 	return 0;
 }

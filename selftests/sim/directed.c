@@ -42,6 +42,11 @@ static struct {
 	u32 psn;
 	u32 times;
 } lose;
+/* Lose the packets of these PSNs, each the first time. */
+static struct {
+	struct sim_qp *from;
+	u32 psn, end;
+} lose_each;
 
 #define CHECK(cond, ...) do {			\
 	checks++;				\
@@ -101,6 +106,10 @@ static bool on_packet(struct sim_qp *qp, const u8 *bth)
 		lose.times--;
 		return true;
 	}
+	if (lose_each.from == qp && psn == lose_each.psn && psn != lose_each.end) {
+		lose_each.psn = psn_add(psn, 1);
+		return true;
+	}
 	return false;
 }
 
@@ -136,6 +145,7 @@ static void start(u32 mtu)
 	wired = 0;
 	acks = 0;
 	lose.times = 0;
+	lose_each.from = NULL;
 	memset(opcodes, 0, sizeof(opcodes));
 }
 
@@ -413,6 +423,64 @@ static void tail_lost(void)
 	      stats.counter[ROVE_CNT_PROBE] - probes);
 	CHECK(wire[wired - 1].at - t < 100 * NS_PER_MS, "ten cost %llu ns",
 	      wire[wired - 1].at - t);
+}
+
+/*
+ * Nor does anybody know when what asks for a response is lost and nothing comes behind it, or the
+ * end of the response, even if all of that is lost, and what was asked for behind it.
+ */
+static void response_tail_lost(void)
+{
+	static const struct {
+		u32 opcode, length;
+		u32 from, to;	/* of two, the responses' packets that are lost; none: requests */
+		u32 again;	/* packets that ask again */
+	} lost[] = {
+		{ ROVE_WR_RDMA_READ, 8, 0, 0, 2 },
+		{ ROVE_WR_RDMA_READ, 8, 0, 2, 2 },
+		{ ROVE_WR_RDMA_READ, 8, 1, 2, 1 },
+		{ ROVE_WR_RDMA_READ, 2000, 0, 0, 2 },
+		{ ROVE_WR_RDMA_READ, 2000, 0, 16, 2 },
+		{ ROVE_WR_RDMA_READ, 2000, 15, 16, 1 },
+		{ ROVE_WR_RDMA_READ, 70 * 256, 70, 140, 2 },
+		{ ROVE_WR_RDMA_READ, 70 * 256, 139, 140, 1 },
+		{ ROVE_WR_RDMA_READ, 70 * 256, 71, 140, 2 },
+		{ ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 0, 2 },
+		{ ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 2, 2 },
+		{ ROVE_WR_ATOMIC_FETCH_AND_ADD, 8, 1, 2, 1 },
+		{ ROVE_WR_ATOMIC_WRITE, 8, 0, 0, 2 },
+		{ ROVE_WR_ATOMIC_WRITE, 8, 1, 2, 1 },
+	};
+	u32 i, sent;
+	u64 t;
+
+	for (i = 0; i < ARRAY_SIZE(lost); i++) {
+		start(256);
+		probes = stats.counter[ROVE_CNT_PROBE];
+		a->t.timeout = 20;
+		post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+		go();
+		lose_each.from = b;
+		lose_each.psn = 101 + lost[i].from;
+		lose_each.end = 101 + lost[i].to;
+		a->blackhole = !lost[i].to;
+		post(lost[i].opcode, lost[i].length, SIGNALED);
+		post(lost[i].opcode, lost[i].length, SIGNALED);
+		t = sim.now;
+		tqp_send(a);
+		sent = wired;
+		a->blackhole = false;
+		go();
+		CHECK(sends == 3 && !send_log[1].status && !send_log[2].status,
+		      "%u: %u completions, status %u", i, sends, send_log[1].status);
+		CHECK(probed() && !stats.counter[ROVE_CNT_TIMEOUT] && a->t.req.retries == 7,
+		      "%u: %llu probes, %llu timeouts", i, stats.counter[ROVE_CNT_PROBE] - probes,
+		      stats.counter[ROVE_CNT_TIMEOUT]);
+		CHECK(wire[wired - 1].at - t < 25 * NS_PER_MS, "%u: it costs %llu ns", i,
+		      wire[wired - 1].at - t);
+		CHECK(wired == sent + lost[i].again, "%u: asked again by %u packets", i,
+		      wired - sent);
+	}
 }
 
 /* The ACK is lost: sent again, executed once. */
@@ -1483,7 +1551,8 @@ int directed_run(void)
 {
 	static void (*const cases[])(void) = {
 		retry_exhausted, no_timeout, retries_refilled, rnr_exhausted,
-		rnr_for_ever, loss_in_the_middle, tail_lost, ack_lost, read_partial,
+		rnr_for_ever, loss_in_the_middle, tail_lost, response_tail_lost, ack_lost,
+		read_partial,
 		atomic_replayed, atomic_misaligned, no_resources, zero_length, coalesced, credits,
 		message_numbers, ack_not_forgotten, long_messages, established,
 		error_in_the_middle, qp_rights, beyond_region, too_long,

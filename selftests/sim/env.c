@@ -665,7 +665,7 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 	}
 }
 
-u64 rove_env_lag(const struct rove_tqp *t)
+u64 rove_env_lag(struct rove_tqp *t)
 {
 	return chance(sim.sc->lag) ? between(10, 100) * NS_PER_MS : 0;
 }

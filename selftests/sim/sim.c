@@ -27,7 +27,7 @@ struct stats stats;
 #define PCT(x)	((u32)((x) * 10000))
 static const struct scenario scenarios[] = {
 	{ .name = "vectors", .run = vectors_run },
-	{ .name = "directed", .run = directed_run, .max_len = 4096 },
+	{ .name = "directed", .run = directed_run, .max_len = 10000 },
 	{ .name = "by-hand", .run = byhand_run, .max_len = 4096 },
 	{ .name = "datagrams", .run = datagram_run, .max_len = 4096 },
 	{ .name = "responder", .run = rogue_run, .max_len = 4096,

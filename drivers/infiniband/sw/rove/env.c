@@ -175,9 +175,9 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline)
 	hrtimer_start(&qp->timer, ns_to_ktime(deadline), HRTIMER_MODE_ABS_SOFT);
 }
 
-u64 rove_env_lag(const struct rove_tqp *t)
+u64 rove_env_lag(struct rove_tqp *t)
 {
-	const struct rove_qp *qp = container_of(t, struct rove_qp, t);
+	struct rove_qp *qp = tqp_to_rqp(t);
 
 	/* Another machine's answer waits in no backlog but its own. */
 	if (t->req.rtt && !qp->local_peer && skb_queue_empty_lockless(&qp->backlog))

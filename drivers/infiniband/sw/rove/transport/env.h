@@ -232,7 +232,7 @@ void rove_env_arm_timer(struct rove_tqp *t, u64 deadline);
  *
  * Return: ns; 0 when nothing waits.
  */
-u64 rove_env_lag(const struct rove_tqp *t);
+u64 rove_env_lag(struct rove_tqp *t);
 
 /* Report an asynchronous event of the QP. */
 void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event);

@@ -249,7 +249,7 @@ static void progress(struct rove_tqp *t, u32 psn, u64 now)
 	if (req->cwnd < req->window)
 		grow(req, psn_diff(psn, req->psn_una));
 	req->psn_una = psn;
-	req->probing = false;
+	req->probing &= psn_diff(psn, req->probe_psn) <= 0;
 	req->lost = false;
 	req->retries = t->retry_cnt;
 	req->rnr_retries = t->rnr_retry;
@@ -586,27 +586,51 @@ static u32 piece_size(const struct rove_requester *req, u32 idx)
 	return 2 * req->read_piece <= req->cwnd ? 2 * req->read_piece : req->read_piece;
 }
 
-static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+/* Packets from @idx on that may be asked for again at once, in pieces of this size. */
+static u32 asked_again(const struct rove_requester *req, const struct rove_swqe *w, u32 idx,
+		       u32 piece)
 {
-	struct rove_requester *req = &t->req;
-	u32 idx = psn_diff(req->psn_next, w->first_psn);
-	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK);
-	/* packets, this one and those behind it, that were asked for before */
-	s32 again = psn_diff(req->psn_top, req->psn_next);
-	s32 room = req->cwnd - psn_diff(req->psn_next, req->psn_una);
-	u32 piece = 0;
+	u32 before = psn_diff(req->psn_top, psn_add(w->first_psn, idx));
+
+	return min3(w->npkts - idx, before, piece - idx % piece);
+}
+
+/* Ask for a response: to an atomic, or for the packets @idx to @idx + @n of a READ's. */
+static int emit_request(struct rove_tqp *t, const struct rove_swqe *w, u32 idx, u32 n)
+{
 	struct rove_burst b = {
-		.kind = ROVE_BURST_READ_REQUEST,
+		.kind = ROVE_BURST_ATOMIC,
 		.service = t->service,
 		.first = true,
 		.last = true,
-		.psn = req->psn_next,
+		.psn = psn_add(w->first_psn, idx),
 		.npkts = 1,
 		.mtu = t->mtu,
 		.wqe = w,
 		.va = w->wqe.remote_addr + (u64)idx * t->mtu,
 		.rkey = w->wqe.rkey,
 	};
+
+	if (w->wqe.opcode == ROVE_WR_RDMA_READ) {
+		b.kind = ROVE_BURST_READ_REQUEST;
+		b.dma_len = idx + n == w->npkts ? w->length - idx * t->mtu : n * t->mtu;
+	} else if (is_atomic_write(w)) {
+		b.kind = ROVE_BURST_ATOMIC_WRITE;
+		b.length = w->length;
+		b.dma_len = w->length;
+	}
+	return rove_env_emit(t, &b);
+}
+
+static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
+{
+	struct rove_requester *req = &t->req;
+	u32 idx = psn_diff(req->psn_next, w->first_psn);
+	u32 n = min(w->npkts - idx, ROVE_READ_CHUNK);
+	/* This packet, and perhaps some behind it, were asked for before. */
+	bool again = psn_diff(req->psn_top, req->psn_next) > 0;
+	s32 room = req->cwnd - psn_diff(req->psn_next, req->psn_una);
+	u32 piece = 0;
 	int ret;
 
 	/* The next piece of a long READ waits for the one before it. */
@@ -621,48 +645,27 @@ static int emit_read(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 			return -EBUSY;
 		n = min_t(u32, n, max_t(u32, room, ROVE_READ_PIECE));
 	}
-	if (again > 0) {
+	if (again) {
 		piece = piece_size(req, idx);
-		n = min3(w->npkts - idx, (u32)again, piece - idx % piece);
+		n = asked_again(req, w, idx, piece);
 	}
-	b.dma_len = idx + n == w->npkts ? w->length - idx * t->mtu : n * t->mtu;
-	ret = rove_env_emit(t, &b);
+	ret = emit_request(t, w, idx, n);
 	if (ret)
 		return ret;
 	req->read_piece = piece;
 	/* The peer takes each piece for a message. */
-	if (idx && again <= 0)
+	if (idx && !again)
 		req->ssn = psn_add(req->ssn, 1);
-	advance(t, psn_add(b.psn, n), true, now);
+	advance(t, psn_add(req->psn_next, n), true, now);
 	return 0;
 }
 
 static int emit_atomic(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 {
-	struct rove_requester *req = &t->req;
-	struct rove_burst b = {
-		.kind = ROVE_BURST_ATOMIC,
-		.service = t->service,
-		.first = true,
-		.last = true,
-		.psn = req->psn_next,
-		.npkts = 1,
-		.mtu = t->mtu,
-		.wqe = w,
-		.va = w->wqe.remote_addr,
-		.rkey = w->wqe.rkey,
-	};
-	int ret;
-
-	if (is_atomic_write(w)) {
-		b.kind = ROVE_BURST_ATOMIC_WRITE;
-		b.length = w->length;
-		b.dma_len = w->length;
-	}
-	ret = rove_env_emit(t, &b);
+	int ret = emit_request(t, w, 0, 1);
 
 	if (!ret)
-		advance(t, psn_add(b.psn, 1), true, now);
+		advance(t, psn_add(w->first_psn, 1), true, now);
 	return ret;
 }
 
@@ -898,6 +901,20 @@ static void count_anew(struct rove_requester *req, const struct rove_pkt *pkt)
 		req->ssn = pkt->msn;
 }
 
+/*
+ * The probe is answered, but not all that had been sent by then.  That is lost; or the answer is
+ * to what came by first: see what follows.
+ */
+static void await_rest(struct rove_tqp *t, u64 now)
+{
+	struct rove_requester *req = &t->req;
+
+	if (psn_diff(req->psn_una, req->probe_top) >= 0)
+		return;
+	req->lost = true;
+	probe_at(req, now + ROVE_PROBE_NS);
+}
+
 static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 {
 	struct rove_requester *req = &t->req;
@@ -911,17 +928,14 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		rx_credits(req, pkt);
 		if (psn_diff(pkt->psn, req->psn_una) >= 0) {
 			implied_nak(t, now);
-		} else if (probed && req->psn_una != req->psn_next &&
-			   (pkt->psn == req->probe_psn ||
-			    is_read_or_atomic(rove_swqe(req, req->done)))) {
+		} else if (probed && (pkt->psn == req->probe_psn ||
+				      is_read_or_atomic(rove_swqe(req, req->done)))) {
 			/*
 			 * It has the packet that asked, and nothing of what was sent
 			 * before that; or the answer to a READ or an atomic would have
-			 * come before.  Or it answers what came by first: see what
-			 * follows.
+			 * come before.
 			 */
-			req->lost = true;
-			probe_at(req, now + ROVE_PROBE_NS);
+			await_rest(t, now);
 		}
 		return;
 	}
@@ -986,6 +1000,19 @@ static struct rove_swqe *rx_response(struct rove_tqp *t,
 	return w;
 }
 
+/* The packet is the response that was waited for, or its next part. */
+static void responded(struct rove_tqp *t, const struct rove_pkt *pkt, bool complete, u64 now)
+{
+	/* Where it ends, which may be within the response to what was asked for at first. */
+	bool probed = t->req.probing && pkt->op->flags & ROVE_OPF_LAST;
+
+	if (complete)
+		retire(t);
+	progress(t, psn_add(pkt->psn, 1), now);
+	if (probed)
+		await_rest(t, now);
+}
+
 /* Bring a READ's data to its place: false if that is not possible, or not yet. */
 static bool place(struct rove_tqp *t, const struct rove_swqe *w, const struct rove_pkt *pkt,
 		  u32 offset, u64 now)
@@ -1021,9 +1048,7 @@ static void rx_read_response(struct rove_tqp *t, const struct rove_pkt *pkt,
 	}
 	if (expect && !place(t, w, pkt, offset, now))
 		return;
-	if (idx == w->npkts - 1)
-		retire(t);
-	progress(t, psn_add(pkt->psn, 1), now);
+	responded(t, pkt, idx == w->npkts - 1, now);
 }
 
 static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
@@ -1044,8 +1069,7 @@ static void rx_atomic_ack(struct rove_tqp *t, const struct rove_pkt *pkt,
 		fail(t, ROVE_WC_LOC_PROT_ERR, 0);
 		return;
 	}
-	retire(t);
-	progress(t, psn_add(pkt->psn, 1), now);
+	responded(t, pkt, true, now);
 }
 
 /* What a response lets go is sent once the packets at hand are handled. */
@@ -1120,28 +1144,44 @@ void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		req->psn_una = psn_add(pkt->psn, 1);
 }
 
+/* The oldest packet again, which asks for an acknowledgment. */
+static int emit_oldest(struct rove_tqp *t, const struct rove_swqe *w, u32 idx)
+{
+	struct rove_burst b = payload_burst(t, w, idx, 1);
+
+	b.ackreq = true;
+	return rove_env_emit(t, &b);
+}
+
 /*
  * The peer has been silent for longer than it takes to answer.  What was sent last may
  * be lost, and nobody there knows of it; or its NAK, or the packet that this
  * asked for.  The oldest packet, sent again, finds out, and costs no retry: what
- * its acknowledgment does not cover has been lost.
+ * its acknowledgment does not cover has been lost.  Of a READ, that is the first piece of what
+ * is missing, as if gone back to.
  */
 static void probe_oldest(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 	const struct rove_swqe *w = rove_swqe(req, req->done);
-	struct rove_burst b;
+	u32 idx = psn_diff(req->psn_una, w->first_psn), n = 1;
 
 	probe_at(req, ROVE_NO_DEADLINE);
-	if (is_read_or_atomic(w))
-		return;
-	b = payload_burst(t, w, psn_diff(req->psn_una, w->first_psn), 1);
-	b.ackreq = true;
-	if (psn_add(req->psn_una, 1) == req->rtt_psn)
+	if (w->wqe.opcode == ROVE_WR_RDMA_READ) {
+		n = asked_again(req, w, idx, ROVE_READ_PIECE);
+		/*
+		 * A peer that is asked again for a part takes it for a retry, and forgets what
+		 * it has still to answer behind that.
+		 */
+		if (n < w->npkts && psn_diff(req->psn_next, psn_add(w->first_psn, w->npkts)) > 0)
+			return;
+	}
+	if (psn_diff(req->rtt_psn, psn_add(req->psn_una, n)) <= 0)
 		req->rtt_since = 0;
-	if (!rove_env_emit(t, &b)) {
+	if (!(is_read_or_atomic(w) ? emit_request(t, w, idx, n) : emit_oldest(t, w, idx))) {
 		rove_env_count(t, ROVE_CNT_PROBE);
-		req->probe_psn = req->psn_una;
+		req->probe_psn = psn_add(req->psn_una, n - 1);
+		req->probe_top = req->psn_next;
 		req->probing = true;
 	}
 	req->probe_wait *= 2;

@@ -117,10 +117,12 @@ struct rove_swqe {
  * @page_waits: waits in a row for memory for a response
  * @went_back: a gap has already caused a retry; cleared by progress
  * @drained: SQ_DRAINED was reported
- * @probing: the packet @probe_psn was sent again to find out what has been lost
+ * @probing: the oldest packet was sent again, or of a READ the oldest piece, which ends at
+ *	@probe_psn, to find out what has been lost
  * @probe_put_off: it was to be sent, and this machine is late; cleared by progress and retry
- * @lost: it was: that packet has arrived, and what is behind it seems not to have
+ * @lost: some was: that has arrived, and what is behind it seems not to have
  * @probe_psn: see @probing
+ * @probe_top: what had been sent by then was before this
  * @probe_wait: how long the peer may be silent before that
  * @rto_put_off: likewise, the timeout
  * @rto_deadline: when unacknowledged packets count as lost
@@ -150,6 +152,7 @@ struct rove_requester {
 	u32 step;
 	u32 rtt_psn;
 	u32 probe_psn;
+	u32 probe_top;
 	u64 rtt_since;
 	u64 rtt;
 	u64 rtt_min;
