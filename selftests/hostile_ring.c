@@ -133,37 +133,14 @@ static void qp_close(struct end *e)
 	must(!ibv_destroy_cq(e->cq), "destroy_cq");
 }
 
-/* From @e to @peer's side; what is not about who is who stands in @attr. */
-static void connect_qp(struct ibv_qp *qp, struct end *e, struct end *peer, struct ibv_qp_attr attr)
-{
-	int resp = qp->qp_type == IBV_QPT_RC ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
-
-	attr.port_num = 1;
-	attr.path_mtu = IBV_MTU_1024;
-	attr.retry_cnt = 7;
-	attr.ah_attr = (struct ibv_ah_attr) {
-		.is_global = 1, .port_num = 1,
-		.grh = { .dgid = peer->gid, .sgid_index = e->gid_index, .hop_limit = 64 },
-	};
-	attr.qp_state = IBV_QPS_INIT;
-	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			    IBV_QP_ACCESS_FLAGS), "to INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | resp), "to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), "to RTS");
-}
-
 static void to_rts(struct end *e, struct end *peer)
 {
-	connect_qp(e->qp, e, peer, (struct ibv_qp_attr) {
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_ATOMIC,
-		.dest_qp_num = peer->qp->qp_num, .max_rd_atomic = 4, .max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1, .timeout = timeout, .rnr_retry = 6,
-	});
+	struct ibv_qp_attr attr = attr_to(&peer->gid, e->gid_index, peer->qp->qp_num);
+
+	attr.min_rnr_timer = 1;
+	attr.timeout = timeout;
+	attr.rnr_retry = 6;
+	must(!to_rts_as(e->qp, attr), "to RTS");
 }
 
 /* A's send queue takes @depth requests. */
@@ -1475,9 +1452,10 @@ static struct ibv_cq *waited_cq;
 /* One of B's, whose peer would be on A, and never acknowledges: without an end to the waiting. */
 static void to_rts_alone(struct ibv_qp *qp)
 {
-	connect_qp(qp, &B, &A, (struct ibv_qp_attr) {
-		.dest_qp_num = 0xabcd, .max_rd_atomic = 1, .max_dest_rd_atomic = 1, .rnr_retry = 7,
-	});
+	struct ibv_qp_attr attr = attr_to(&A.gid, B.gid_index, 0xabcd);
+
+	attr.timeout = 0;
+	must(!to_rts_as(qp, attr), "to RTS");
 }
 
 /*

@@ -278,37 +278,19 @@ static struct ibv_qp *any_qp(int i, enum ibv_qp_type type, bool srq)
 	return ibv_create_qp(side[i].e->pd, &init);
 }
 
-/* RESET to RTS as the service wants it. */
 static void to_rts(int i, struct ibv_qp *peer)
 {
+	struct ibv_qp_attr attr = attr_to(&side[!i].e->gid, side[i].e->gid_index, peer->qp_num);
 	struct ibv_qp *qp = side[i].qp;
-	struct end *e = side[i].e;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x1234,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
-		.path_mtu = IBV_MTU_1024, .dest_qp_num = peer->qp_num,
-		.max_dest_rd_atomic = 4, .max_rd_atomic = 4,
-		.min_rnr_timer = 1, .timeout = 10, .retry_cnt = 3, .rnr_retry = 3,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = side[!i].e->gid,
-				      .sgid_index = e->gid_index, .hop_limit = 64 } },
-	};
-	bool ud = qp->qp_type == IBV_QPT_UD, rc = qp->qp_type == IBV_QPT_RC;
 
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			  (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)))
-		die("INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | (ud ? 0 : IBV_QP_AV |
-			  IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
-			  (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)))
-		die("RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (rc ?
-			  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			  IBV_QP_MAX_QP_RD_ATOMIC : 0)))
-		die("RTS");
+	attr.min_rnr_timer = 1;
+	attr.timeout = 10;
+	attr.retry_cnt = 3;
+	attr.rnr_retry = 3;
+	if (qp->qp_type == IBV_QPT_UD)
+		ud_to_rts(qp, 0x1234);
+	else
+		must(!to_rts_as(qp, attr), "to RTS");
 }
 
 static void side_open(int i, enum ibv_qp_type type, bool srq)
