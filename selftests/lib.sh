@@ -397,6 +397,11 @@ lucky() {
 # perftest measures the CPU's clock first, and gives up when a busy machine makes it
 # doubt the result.
 doubtful() { grep -qs 'Correlation coefficient' "$tmp/client" "$tmp/server"; }
+# as both, for perftest: there is a figure as well
+measured() {
+	both "$@" || return
+	grep -A3 '#bytes' "$tmp/client" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]+' || { cat "$tmp/client"; return 1; }
+}
 
 # rc_data NAME SERVER-END OPTIONS: its cases as test points of ours; a failure
 # on either end counts

@@ -13,8 +13,7 @@ pt() {
 	local side=$1 prog=$2 opts gid=%g4; shift 2
 	opts="$*"
 	[[ $opts == *-6* ]] && { gid=%g6; opts=${opts//-6/}; }
-	lucky doubtful both 240 "$side" "$prog -F -d %d -x $gid -p %p $opts" "$prog -F -d %d -x $gid -p %p $opts %s" || return
-	grep -A3 '#bytes' "$tmp/client" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]+' || { cat "$tmp/client"; return 1; }
+	lucky doubtful measured 240 "$side" "$prog -F -d %d -x $gid -p %p $opts" "$prog -F -d %d -x $gid -p %p $opts %s"
 }
 
 # case: name | program | options
