@@ -1001,6 +1001,9 @@ static void drain(struct sim_qp *qp)
 	qp->drain_emitted = qp->posted - (qp->sq_prod - qp->sq_fetched);
 	stats.drains++;
 	rove_tqp_drain(&qp->t);
+	/* As if another had been set: what is under way is timed anew. */
+	if (qp->t.service == ROVE_SVC_RC)
+		rove_tqp_retime(&qp->t, sim.now);
 }
 
 static bool wants_recv(const struct sim_qp *qp)
