@@ -749,7 +749,7 @@ static void test_copies(const union ibv_gid *group)
 	post_send(from, ah, 0xffffff, QKEY, LEN);
 	for (i = 0; i < MEMBERS; i++)
 		next += poll_some(e[i]->rcq, wc, 1, 5);
-	outcome(check(have == MOST && next == MEMBERS, "%d copies of all; %d of the next", have, next),
+	outcome(check(have == MOST && next == MEMBERS, "%d copies, of the next %d", have, next),
 		"one packet makes %d copies at most", MOST);
 	for (i = 0; i < MEMBERS; i++) {
 		must(!ibv_detach_mcast(e[i]->qp, group, 0), "ibv_detach_mcast");
