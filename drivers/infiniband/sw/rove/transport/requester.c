@@ -678,6 +678,15 @@ static int emit(struct rove_tqp *t, const struct rove_swqe *w, u64 now)
 	return emit_payload(t, w, now);
 }
 
+/* Packet @idx of a SEND or WRITE again, which asks for an acknowledgment this time. */
+static int emit_asking(struct rove_tqp *t, const struct rove_swqe *w, u32 idx)
+{
+	struct rove_burst b = payload_burst(t, w, idx, 1);
+
+	b.ackreq = true;
+	return rove_env_emit(t, &b);
+}
+
 /*
  * Nothing more can be sent and the last packet did not ask for an
  * acknowledgment, because more was expected to follow: send it again, asking.
@@ -687,7 +696,6 @@ static void probe(struct rove_tqp *t, u64 now)
 	struct rove_requester *req = &t->req;
 	u32 last = req->cur, next;
 	struct rove_swqe *w;
-	struct rove_burst b;
 
 	/* The oldest one is never local: such a one is not waited for. */
 	do {
@@ -698,9 +706,7 @@ static void probe(struct rove_tqp *t, u64 now)
 	next = psn_add(w->first_psn, w->npkts);
 	if (psn_diff(req->psn_ackreq, next) >= 0 || is_read_or_atomic(w))
 		return;
-	b = payload_burst(t, w, w->npkts - 1, 1);
-	b.ackreq = true;
-	if (!rove_env_emit(t, &b))
+	if (!emit_asking(t, w, w->npkts - 1))
 		req->psn_ackreq = next;
 	restart_rto(t, now);
 }
@@ -1144,15 +1150,6 @@ void rove_req_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		req->psn_una = psn_add(pkt->psn, 1);
 }
 
-/* The oldest packet again, which asks for an acknowledgment. */
-static int emit_oldest(struct rove_tqp *t, const struct rove_swqe *w, u32 idx)
-{
-	struct rove_burst b = payload_burst(t, w, idx, 1);
-
-	b.ackreq = true;
-	return rove_env_emit(t, &b);
-}
-
 /*
  * The peer has been silent for longer than it takes to answer.  What was sent last may
  * be lost, and nobody there knows of it; or its NAK, or the packet that this
@@ -1178,7 +1175,7 @@ static void probe_oldest(struct rove_tqp *t, u64 now)
 	}
 	if (psn_diff(req->rtt_psn, psn_add(req->psn_una, n)) <= 0)
 		req->rtt_since = 0;
-	if (!(is_read_or_atomic(w) ? emit_request(t, w, idx, n) : emit_oldest(t, w, idx))) {
+	if (!(is_read_or_atomic(w) ? emit_request(t, w, idx, n) : emit_asking(t, w, idx))) {
 		rove_env_count(t, ROVE_CNT_PROBE);
 		req->probe_psn = psn_add(req->psn_una, n - 1);
 		req->probe_top = req->psn_next;
