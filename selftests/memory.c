@@ -488,6 +488,41 @@ static void t_rereg_bind(void)
 	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(m));
 }
 
+/* Who names a region of another domain to bind a window to it hinders nobody. */
+static void t_foreign_bind(void)
+{
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	struct ibv_pd *pd = ibv_alloc_pd(b.ctx);
+	struct ibv_mr *theirs = ibv_reg_mr(pd, mem, LEN, BINDABLE);
+	int status = IBV_WC_MW_BIND_ERR, i;
+	void *ret = (void *)2;
+	struct ibv_mr fake;
+	pthread_t thread;
+
+	CHECK(theirs && mw);
+	fake = *theirs;
+	fake.pd = b.pd;
+	/* on UC a bad request ends no connection */
+	pair_close();
+	pair_type = IBV_QPT_UC;
+	pair_open();
+	stop = false;
+	reregs = 0;
+	CHECK(!pthread_create(&thread, NULL, rereg_thread, theirs));
+	for (i = 0; (i < 5000 || reregs < 5000) && status == IBV_WC_MW_BIND_ERR && !stop; i++) {
+		status = bind_on(mw, ibv_inc_rkey(mw->rkey), &fake, (uintptr_t)mem, 100, ALL);
+		if (ibv_modify_qp(b.qp, &rts, IBV_QP_STATE | IBV_QP_CUR_STATE))
+			status = -3;
+	}
+	stop = true;
+	CHECK(!pthread_join(thread, &ret) && !ret);
+	printf("# status %d; %d binds refused, %d times registered anew\n", status, i, reregs);
+	CHECK(status == IBV_WC_MW_BIND_ERR);
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(theirs) && !ibv_dealloc_pd(pd));
+	pair_type = IBV_QPT_RC;
+}
+
 /* --- a region of nothing -------------------------------------------------------- */
 
 static void t_null(void)
@@ -721,6 +756,7 @@ int main(int argc, char **argv)
 	run("rereg_mr fails and leaves the region as it was", t_rereg_fails);
 	run("rereg_mr under traffic", t_rereg_traffic);
 	run("rereg_mr while windows are bound", t_rereg_bind);
+	run("rereg_mr while a stranger names the region for his windows", t_foreign_bind);
 	printf("1..%d\n", count);
 	return failed > 0;
 }

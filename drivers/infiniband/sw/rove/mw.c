@@ -63,32 +63,34 @@ int rove_dealloc_mw(struct ib_mw *ibmw)
 static bool may_bind(const struct rove_qp *qp, const struct rove_region *r,
 		     const struct rove_send_wqe *wqe)
 {
-	u64 va = wqe->remote_addr, length = wqe->bind.length;
 	u32 access = wqe->bind.access;
 
-	if (r->pd != qp->ibqp.pd || r->key != wqe->bind.lkey ||
+	/* Pairs with rove_region_open(), and is NULL of one that is not in use. */
+	if (smp_load_acquire(&r->pd) != qp->ibqp.pd || r->key != wqe->bind.lkey ||
 	    !(r->access & IB_ACCESS_MW_BIND) || access & ~BIND_ACCESS)
 		return false;
 	if (access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
 	    !(r->access & IB_ACCESS_LOCAL_WRITE))
 		return false;
-	return va >= r->iova && va - r->iova <= r->length &&
-	       length <= r->length - (va - r->iova);
+	return rove_region_covers(r, wqe->remote_addr, wqe->bind.length);
 }
 
-/* The pages that a window is to be bound to, or NULL.  Within rcu_read_lock(). */
-static struct rove_region *use_pages(struct rove_dev *rdev, u32 key)
+/*
+ * The pages that a window is to be bound to, or NULL.  Another domain's are not even
+ * held for a moment, in which their owner could not free them.  Within rcu_read_lock().
+ */
+static struct rove_region *use_pages(const struct rove_qp *qp, u32 key)
 {
-	struct rove_region *r = rove_region_find(rdev, key), *gone;
+	struct rove_region *r = rove_region_find(qp->rdev, key), *gone;
 
 	do {
-		if (!r || r->kind != ROVE_REGION_PAGES)
+		if (!r || r->kind != ROVE_REGION_PAGES || r->home != qp->ibqp.pd)
 			return NULL;
 		if (!rove_region_use(r))
 			return r;
 		/* It is about to go; or another has taken its place. */
 		gone = r;
-		r = rove_region_find(rdev, key);
+		r = rove_region_find(qp->rdev, key);
 	} while (r != gone);
 	return NULL;
 }
@@ -101,7 +103,7 @@ static u32 bind(struct rove_qp *qp, struct rove_region *w,
 	bool type_2 = w->invalidatable;
 
 	/* First, so that it stays what it is. */
-	r = use_pages(qp->rdev, wqe->bind.lkey);
+	r = use_pages(qp, wqe->bind.lkey);
 	if (!r)
 		return ROVE_WC_MW_BIND_ERR;
 	if (!may_bind(qp, r, wqe)) {

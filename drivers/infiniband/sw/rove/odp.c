@@ -1011,10 +1011,7 @@ static int check_advised(const struct rove_region *r, const struct ib_pd *pd,
 		return -EPERM;
 	if (r->kind != ROVE_REGION_ODP || !sge->length)
 		return -EINVAL;
-	if (sge->addr < r->iova || sge->addr - r->iova > r->length ||
-	    sge->length > r->length - (sge->addr - r->iova))
-		return -EFAULT;
-	return 0;
+	return rove_region_covers(r, sge->addr, sge->length) ? 0 : -EFAULT;
 }
 
 /* The region of an SGE, referenced, or an error. */
