@@ -182,7 +182,7 @@ static bool window_looks(struct rove_qp *qp)
 	if (!db->open)
 		return false;
 	acked = rove_tqp_acked(&qp->t);
-	if (acked && !db->sync)
+	if (acked && !READ_ONCE(db->sync))
 		return false;
 	/* Once all is acknowledged the timer alone looks, and at another time than before. */
 	if (!hrtimer_is_queued(&qp->window) || (acked && !db->alone)) {
@@ -357,7 +357,7 @@ static void adapt(struct rove_qp *qp)
 	u32 avail = max(rove_ring_avail(&qp->sq), 0);
 	u32 posted = qp->t.req.fetched + avail;
 	u32 found = avail;
-	bool busy, few;
+	bool busy, few, sync;
 	u32 prod;
 
 	busy = shares_cq(qp) && !all_taken(qp, &prod);
@@ -397,11 +397,12 @@ static void adapt(struct rove_qp *qp)
 	/* Several at a time: worth opening again after a pause. */
 	db->dozes |= found > 1;
 	/* Open it costs nothing where the next post makes a call anyway. */
-	if (db->sync && db->fews >= WINDOW_FEWS) {
+	sync = READ_ONCE(db->sync);
+	if (sync && db->fews >= WINDOW_FEWS) {
 		db->open = false;
 		db->dozes = false;
 	} else if (db->vain >= (busy ? WINDOW_VAIN_BUSY : WINDOW_VAIN) ||
-		   (db->sync && acked && !found && ticks->interval == WINDOW_MAX_NS)) {
+		   (sync && acked && !found && ticks->interval == WINDOW_MAX_NS)) {
 		db->open = false;
 	}
 }

@@ -59,7 +59,7 @@ struct rove_ticks {
  * struct rove_doorbell - how a QP's send ring is being watched; doorbell.c
  * @watched: NEED_WAKEUP is clear
  * @open: the look-again window is open
- * @sync: acknowledgments come too soon to find posts: the timer must
+ * @sync: acknowledgments come too soon to find posts: the timer must; set without the lock
  * @alone: the timer was set when all had been acknowledged
  * @dozes: once closed for a pause, the window is opened by the next wake-up call
  * @in_row: wake-up calls in a row without a sign that the program waited for anything
