@@ -29,6 +29,7 @@ struct rove_net;
  * @linked: @node is in that table; set by rove_net_add()
  * @ndev_gone: NETDEV_UNREGISTER was seen; under RTNL
  * @port_active: state of the port last reported by an event; under RTNL
+ * @speed: of the netdev, Mb/s; rove_dev_update_speed()
  * @rescan: has ib_core look for new addresses; holds a reference on @ibdev while it
  *	is queued; link.c
  * @qps: every QP by number; RCU lookup; qp.c
@@ -65,6 +66,7 @@ struct rove_dev {
 	bool linked;
 	bool ndev_gone;
 	bool port_active;
+	u32 speed;
 	struct work_struct rescan;
 	struct rhashtable qps;
 	struct rhashtable regions;
@@ -192,6 +194,9 @@ int rove_dev_register(struct rove_dev *rdev, const char *name);
 
 /* The largest path MTU that fits the netdev.  Any context. */
 enum ib_mtu rove_dev_mtu(const struct rove_dev *rdev);
+
+/* Ask the netdev for its speed; 1 Gb/s, if it says nothing.  RTNL. */
+void rove_dev_update_speed(struct rove_dev *rdev);
 
 /* Is the netdev up and does it have a carrier?  Any context. */
 bool rove_dev_port_up(const struct rove_dev *rdev);

@@ -139,9 +139,25 @@ static void rove_get_dev_fw_str(struct ib_device *ibdev, char *str)
 		 ROVE_UVERBS_ABI_VERSION);
 }
 
+/* Not ib_get_eth_speed(), which complains in the log, each time, of those that say nothing. */
+void rove_dev_update_speed(struct rove_dev *rdev)
+{
+	struct ethtool_link_ksettings ks = {};
+	u32 speed = SPEED_1000;
+
+	ASSERT_RTNL();
+
+	/* One that is being unregistered may have lost what it asks (ipvlan). */
+	if (rdev->ndev->reg_state == NETREG_REGISTERED &&
+	    !__ethtool_get_link_ksettings(rdev->ndev, &ks) &&
+	    ks.base.speed != (u32)SPEED_UNKNOWN)
+		speed = ks.base.speed;
+	WRITE_ONCE(rdev->speed, speed);
+}
+
 /*
- * What the netdev says of itself; 1 Gb/s for those that say nothing.  Not
- * ib_get_eth_speed(), which complains of them in the log each time.
+ * ib_core asks several times while it registers and unregisters a device, and has others wait
+ * meanwhile.  So nobody waits for RTNL here: where it is busy the speed is that of the last time.
  */
 static void rove_query_speed(struct rove_dev *rdev, struct ib_port_attr *attr)
 {
@@ -160,18 +176,14 @@ static void rove_query_speed(struct rove_dev *rdev, struct ib_port_attr *attr)
 		{ SPEED_200000,	IB_WIDTH_4X, IB_SPEED_HDR },
 		{ U32_MAX,	IB_WIDTH_4X, IB_SPEED_NDR },
 	};
-	struct ethtool_link_ksettings ks = {};
-	u32 speed = SPEED_1000;
+	u32 speed;
 	int i = 0;
 
-	rtnl_lock();
-	/* One that is being unregistered may have lost what it asks (ipvlan). */
-	if (rdev->ndev->reg_state == NETREG_REGISTERED &&
-	    !__ethtool_get_link_ksettings(rdev->ndev, &ks) &&
-	    ks.base.speed != (u32)SPEED_UNKNOWN)
-		speed = ks.base.speed;
-	rtnl_unlock();
-
+	if (rtnl_trylock()) {
+		rove_dev_update_speed(rdev);
+		rtnl_unlock();
+	}
+	speed = READ_ONCE(rdev->speed);
 	while (speed > rates[i].max)
 		i++;
 	attr->active_width = rates[i].width;

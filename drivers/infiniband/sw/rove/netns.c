@@ -300,6 +300,7 @@ int rove_net_add(struct rove_dev *rdev)
 		goto unlock;
 
 	rtnl_lock();
+	rove_dev_update_speed(rdev);
 	rcu_read_lock();
 	err = rove_net_enter(rnet, rdev);
 	rcu_read_unlock();
