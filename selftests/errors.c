@@ -217,6 +217,9 @@ static void t_modify(void)
 		  "RESET to INIT: missing: none; not allowed here: QKEY SQ_PSN");
 	EXPLAINED(modify(ud, attr, INIT), EINVAL,
 		  "RESET to INIT: missing: QKEY; not allowed here: ACCESS_FLAGS");
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | 1 << 8;	/* FLUSH_GLOBAL */
+	EXPLAINED(modify(qp, attr, INIT), EOPNOTSUPP,
+		  "qp_access_flags 0x104, 0x100 is not known");
 	attr = attr_for(IBV_QPS_RTS);
 	EXPLAINED(modify(qp, attr, RTS), EINVAL, "there is no way from RESET to RTS");
 	CHECK(modify(qp, attr_for(IBV_QPS_INIT), INIT));

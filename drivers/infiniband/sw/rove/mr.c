@@ -20,15 +20,6 @@
 #error "rove needs CONFIG_INFINIBAND_VIRT_DMA"
 #endif
 
-/*
- * IB_ACCESS_OPTIONAL (relaxed ordering) and IB_ACCESS_HUGETLB are hints that
- * change nothing here.
- */
-#define ROVE_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
-			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
-			 IB_ACCESS_MW_BIND | IB_ZERO_BASED | \
-			 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
-
 struct rove_mr *rove_mr_alloc(struct ib_pd *ibpd, enum rove_region_kind kind,
 			      int access)
 {

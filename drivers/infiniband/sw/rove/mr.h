@@ -37,6 +37,15 @@ static inline struct rove_mr *to_rmr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct rove_mr, ibmr);
 }
 
+/*
+ * Rights that there are, but for IB_ACCESS_ON_DEMAND.  IB_ACCESS_OPTIONAL (relaxed ordering) and
+ * IB_ACCESS_HUGETLB are hints that change nothing here.
+ */
+#define ROVE_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
+			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
+			 IB_ACCESS_MW_BIND | IB_ZERO_BASED | \
+			 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
+
 /**
  * rove_mr_check_access() - may a region have these rights?
  * @ibdev: says in the log what is wrong with them

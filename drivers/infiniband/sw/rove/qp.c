@@ -15,6 +15,7 @@
 #include "data.h"
 #include "defer.h"
 #include "doorbell.h"
+#include "mr.h"
 #include "net.h"
 #include "odp.h"
 #include "qp.h"
@@ -634,6 +635,14 @@ static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mas
 	    CHECK(IB_QP_DEST_QPN, dest_qp_num, ROVE_PSN_MASK))
 		return -EINVAL;
 #undef CHECK
+	/* Not all of them mean something to a QP, but programs give it those of their regions. */
+	if (mask & IB_QP_ACCESS_FLAGS &&
+	    attr->qp_access_flags & ~(ROVE_MR_ACCESS | IB_ACCESS_ON_DEMAND)) {
+		rove_refuse(ibdev, "modify_qp: qp_access_flags %#x, %#x is not known",
+			    attr->qp_access_flags,
+			    attr->qp_access_flags & ~(ROVE_MR_ACCESS | IB_ACCESS_ON_DEMAND));
+		return -EOPNOTSUPP;
+	}
 	if (mask & IB_QP_PORT && attr->port_num != 1) {
 		rove_refuse(ibdev, "modify_qp: port_num %u, there is port 1",
 			    attr->port_num);
