@@ -69,7 +69,7 @@ details() {
 }
 start || bail "a ping-pong"
 shown=ibv_rc_ping
-t "rdma resource show qp -dd: queues, PSNs, retries left" details qp sq_depth sq_posted psn_next psn_unacked psn_expected retries_left mtu
+t "rdma resource show qp -dd: queues, PSNs, retries" details qp sq_depth sq_posted psn_next psn_unacked psn_expected retried mtu
 t "rdma resource show cq -dd: how full, armed or not" details cq depth produced consumed armed overrun
 t "rdma resource show mr -dd: rights, blocks, users" details mr access block_shift users
 t "rdma resource show pd -dd" details pd

@@ -107,6 +107,7 @@ static void start_queues(u8 service, u32 sq_depth, u32 rq_depth)
 	sc = *sim.sc;
 	sim.sc = &sc;
 	sc.paging = 0;
+	sc.absent = 0;
 	sc.eagain = 0;
 	q = user_still_pair(service, sq_depth, rq_depth, MTU);
 	rove_tqp_start_responder(&q->t, EPSN);
@@ -422,6 +423,28 @@ static void implied_nak(void)
 	}
 }
 
+/*
+ * The last packet has not asked for an acknowledgment, for more was to follow, and that waits for
+ * its payload, perhaps until this one is complete.
+ */
+static void absent_behind(void)
+{
+	start(ROVE_SVC_RC);
+	q->absent = true;
+	q->psn_absent = PSN + 1;
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	CHECK(wired == 2 && !wire[0].ask && wire[1].psn == PSN && wire[1].ask, "%u packets", wired);
+	go();
+	CHECK(wired == 2, "%u packets", wired);
+	ack(PSN, 1);
+	CHECK(sends == 1 && !sent[0].status && wired == 2, "%u completions", sends);
+	q->absent = false;
+	go();
+	CHECK(wired == 3 && wire[2].psn == PSN + 1 && wire[2].ask, "%u packets", wired);
+}
+
 /* Answers of another sort than the request's change nothing. */
 static void wrong_sort(void)
 {
@@ -548,7 +571,6 @@ static void timeouts(void)
 	start(ROVE_SVC_RC);
 	q->t.timeout = 10;
 	q->t.retry_cnt = 3;
-	q->t.req.retries = 3;
 	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	go();
 	CHECK(wired == 4 && sends == 1 && sent[0].status == ROVE_WC_RETRY_EXC_ERR,
@@ -561,7 +583,6 @@ static void timeouts(void)
 	start(ROVE_SVC_RC);
 	q->t.timeout = 1;
 	q->t.retry_cnt = 1;
-	q->t.req.retries = 1;
 	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	go();
 	wait = wire[1].at - wire[0].at;
@@ -583,7 +604,6 @@ static void first_response(u32 depth)
 	window(64);
 	q->t.req.depth = depth;
 	q->t.retry_cnt = 3;
-	q->t.req.retries = 3;
 	post(ROVE_WR_RDMA_READ, 4 * MTU, SIGNALED);
 	post(ROVE_WR_RDMA_READ, MTU, SIGNALED);
 	go();
@@ -605,7 +625,7 @@ static void nak(void)
 	answer_soon(ROVE_OP_ACKNOWLEDGE, PSN + 1, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ, 1, 0);
 	sim_run_until(nak_taken, NS_PER_S);
 	window(64);
-	CHECK(q->t.req.retries == 2, "%u retries", q->t.req.retries);
+	CHECK(q->t.req.retried == 1, "%u retries", q->t.req.retried);
 }
 
 /* What comes between the first and the last of a READ's responses, at the same time. */
@@ -677,7 +697,7 @@ static void response_middles(void)
 	tqp_send(q);
 	CHECK(wired == 4 && wire[2].psn == PSN + 1, "%u packets", wired);
 	answer(ROVE_OP_READ_RESP_MIDDLE, PSN + 1, 0, 0, MTU);
-	CHECK(q->t.req.retries == 3, "%u retries", q->t.req.retries);
+	CHECK(!q->t.req.retried, "%u retries", q->t.req.retried);
 }
 
 /* What has arrived of an answer is not asked for again, although it was to be. */
@@ -725,7 +745,6 @@ static void behind(void)
 	start(ROVE_SVC_RC);
 	q->t.timeout = 10;
 	q->t.retry_cnt = 1;
-	q->t.req.retries = 1;
 	sc.lag = 1000000;
 	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	tqp_send(q);
@@ -826,7 +845,6 @@ static void loss_found(void)
 		start(ROVE_SVC_RC);
 		q->t.timeout = 20;
 		q->t.retry_cnt = 0;
-		q->t.req.retries = 0;
 		post(ROVE_WR_RDMA_WRITE, 2 * MTU, SIGNALED);
 		post(i ? ROVE_WR_ATOMIC_FETCH_AND_ADD : ROVE_WR_RDMA_READ, 8, SIGNALED);
 		tqp_send(q);
@@ -936,8 +954,8 @@ static void congestion(void)
 	for (i = 0; i < 4; i++)
 		answer(ROVE_OP_ACKNOWLEDGE, PSN + 11 + i / 2, ROVE_AETH_NAK, 11 + i / 2, 0);
 	CHECK(q->t.req.cwnd == 4 && q->t.req.ssthresh == 4, "cwnd %u", q->t.req.cwnd);
-	CHECK(q->t.req.retries == q->t.retry_cnt - 1 && wired == 60 + 4 + 14 + 4 + 4,
-	      "%u retries left, %u packets", q->t.req.retries, wired);
+	CHECK(q->t.req.retried == 1 && wired == 60 + 4 + 14 + 4 + 4,
+	      "%u retries, %u packets", q->t.req.retried, wired);
 	ack(PSN + 13, 14);
 	CHECK(q->t.req.cwnd == 4, "cwnd %u", q->t.req.cwnd);
 	ack(PSN + 59, 60);
@@ -1055,42 +1073,51 @@ static void rnr_probe(void)
 		post(ROVE_WR_SEND, 600, i == 3 ? SIGNALED : 0);
 	go();
 	CHECK(wired == 12, "%u packets", wired);
-	q->t.req.retries = 2;
+	q->t.req.retried = 2;
 	q->t.rnr_retry = 3;
-	q->t.req.rnr_retries = 3;
 	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
-	CHECK(q->t.req.retries == q->t.retry_cnt && q->t.req.rnr_retries == 2,
-	      "%u retries, %u of RNR", q->t.req.retries, q->t.req.rnr_retries);
+	CHECK(!q->t.req.retried && q->t.req.rnr_retried == 1,
+	      "%u retries, %u of RNR", q->t.req.retried, q->t.req.rnr_retried);
 	CHECK(wired == 15 && wire[12].psn == PSN && wire[14].ask && !wire[13].ask,
 	      "%u packets", wired);
 	CHECK(wire[12].at - wire[11].at >= rove_rnr_delay(10), "too early");
 	ack(PSN + 2, 1);
-	CHECK(wired == 24 && wire[15].psn == PSN + 3 && q->t.req.rnr_retries == 3,
+	CHECK(wired == 24 && wire[15].psn == PSN + 3 && !q->t.req.rnr_retried,
 	      "%u packets", wired);
 	ack(PSN + 11, 4);
 	CHECK(sends == 1 && !sent[0].status, "%u completions", sends);
 }
 
-/* In SQD fewer RNR retries may be allowed than are left. */
-static void fewer_rnr_retries(void)
+/* In SQD other numbers of retries may be allowed: what has been used up counts. */
+static void other_retries(void)
 {
-	u64 t;
+	u32 i;
 
 	start(ROVE_SVC_RC);
 	q->t.rnr_retry = 6;
-	q->t.req.rnr_retries = 6;
 	post(ROVE_WR_SEND, 8, SIGNALED);
 	go();
-	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
-	CHECK(wired == 2 && !sends, "%u packets", wired);
-	q->t.rnr_retry = 1;
-	t = sim.now;
-	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
-	CHECK(wired == 3 && !sends && wire[2].at - t >= rove_rnr_delay(10) &&
-	      wire[2].at - t < rove_rnr_delay(10) + 30000, "%u packets", wired);
+	for (i = 1; i <= 2; i++) {
+		answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
+		CHECK(wired == i + 1 && !sends, "%u packets", wired);
+	}
+	q->t.rnr_retry = 2;
 	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
 	CHECK(wired == 3 && sends == 1 && sent[0].status == ROVE_WC_RNR_RETRY_EXC_ERR,
 	      "%u packets, status %u", wired, sent[0].status);
+
+	start(ROVE_SVC_RC);
+	q->t.rnr_retry = 0;
+	q->t.retry_cnt = 0;
+	post(ROVE_WR_SEND, 8, SIGNALED);
+	go();
+	q->t.rnr_retry = 1;
+	q->t.retry_cnt = 1;
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ, 0, 0);
+	answer(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 10, 0, 0);
+	CHECK(wired == 3 && !sends, "%u packets", wired);
+	ack(PSN, 1);
+	CHECK(sends == 1 && !sent[0].status, "status %u", sent[0].status);
 }
 
 /* Its memory on its way, an answer is asked for once more, which costs no retry. */
@@ -1120,7 +1147,7 @@ static void waits_for_pages(void)
 			COUNTED(PAGE_WAIT, k);
 		}
 		COUNTED(TIMEOUT, 0);
-		CHECK(q->t.req.retries == q->t.retry_cnt, "costs a retry");
+		CHECK(!q->t.req.retried, "costs a retry");
 		sc.paging = 0;
 		answer(opcode, PSN, ACK_PLAIN, 1, i ? 0 : 8);
 		CHECK(sends == 1 && !sent[0].status && wired == k + 2 &&
@@ -1645,7 +1672,12 @@ static bool ack_alone(u32 psn, bool waited, u64 since)
 /* One message's acknowledgment waits for the answer, and goes behind it. */
 static void acks_held(void)
 {
+	static const u8 nak[] = { 0, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ,
+				  ROVE_AETH_NAK | ROVE_NAK_REM_OP };
+	static const u32 status[] = { ROVE_WC_BAD_RESP_ERR, ROVE_WC_RETRY_EXC_ERR,
+				      ROVE_WC_REM_OP_ERR };
 	u64 since;
+	u32 i;
 
 	start(ROVE_SVC_RC);
 	q->hold_ns = 20 * NS_PER_MS;
@@ -1747,15 +1779,37 @@ static void acks_held(void)
 	CHECK(wired == 2 && wire[0].opcode == ROVE_OP_ACKNOWLEDGE, "%u packets, %x first", wired,
 	      wire[0].opcode);
 
-	/* What is posted fails, and ends the QP. */
-	start(ROVE_SVC_RC);
-	q->hold_ns = 20 * NS_PER_MS;
-	request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
-	sim_run_until(written, NS_PER_S);
-	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED)->opcode = 0x55;
-	tqp_send(q);
-	CHECK(wired == 1 && wire[0].psn == EPSN && q->t.state == ROVE_TQP_ERR, "%u packets",
-	      wired);
+	/* What is posted fails, or makes no sense, and ends the QP. */
+	for (i = 0; i < 2; i++) {
+		start(ROVE_SVC_RC);
+		q->hold_ns = 20 * NS_PER_MS;
+		request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+		sim_run_until(written, NS_PER_S);
+		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED)->opcode = 0x55;
+		q->sq_broken = i;
+		tqp_send(q);
+		CHECK(wired == 1 && wire[0].psn == EPSN && q->t.state == ROVE_TQP_ERR,
+		      "%u packets", wired);
+	}
+
+	/* What was posted before fails, in each way. */
+	for (i = 0; i < 3; i++) {
+		start(ROVE_SVC_RC);
+		q->t.retry_cnt = 0;
+		post(ROVE_WR_RDMA_READ, 8, SIGNALED);
+		go();
+		q->hold_ns = 20 * NS_PER_MS;
+		request(ROVE_OP_WRITE_ONLY, EPSN, true, 8, 8);
+		if (i)
+			answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, nak[i], 0, 0);
+		else
+			answer_soon(ROVE_OP_READ_RESP_ONLY, PSN, ACK_PLAIN, 1, 4);
+		run();
+		CHECK(wired == 2 && wire[1].psn == EPSN && wire[1].syndrome == ACK_PLAIN &&
+		      sends == 1 && sent[0].status == status[i] &&
+		      q->t.state == ROVE_TQP_ERR, "way %u: %u packets, status %u", i, wired,
+		      sent[0].status);
+	}
 
 	/* Who may not post does not answer. */
 	start(ROVE_SVC_RC);
@@ -1818,29 +1872,64 @@ static void access_taken(void)
 	      "%u packets", wired);
 }
 
-/* Who asks again for an earlier one asks again for those behind it, too. */
-static void cut_replies(void)
+static void reads_soon(const u32 *psn, u32 n, u32 len)
 {
-	static const u32 again[] = { 1, 3, 2 };
 	u32 i;
 
-	start(ROVE_SVC_RC);
-	rove_tqp_max_res(&q->t, 5);
-	for (i = 0; i < 5; i++)
-		request(ROVE_OP_READ_REQUEST, EPSN + i, true, MTU, 0);
-	run();
-	CHECK(wired == 5, "%u answers", wired);
-	sc.eagain = 1000000;
-	for (i = 0; i < ARRAY_SIZE(again); i++)
-		request(ROVE_OP_READ_REQUEST, EPSN + again[i], true, MTU, 0);
-	awaited = 5 + ARRAY_SIZE(again);
+	for (i = 0; i < n; i++)
+		request(ROVE_OP_READ_REQUEST, EPSN + psn[i], true, len, 0);
+	awaited += n;
 	sim_run_until(all_in, NS_PER_S);
+}
+
+static void expect_answers(u32 from, const u32 *psn, u32 n)
+{
+	u32 i;
+
+	CHECK(wired == from + n, "%u answers", wired - from);
+	for (i = 0; i < n && from + i < wired; i++)
+		CHECK(wire[from + i].psn == EPSN + psn[i] && wire[from + i].msn == 1 + psn[i],
+		      "answer %u: psn %x, message %u", i, wire[from + i].psn, wire[from + i].msn);
+}
+
+/* READs that come again, in whatever order, are answered in their own. */
+static void answers_in_order(void)
+{
+	static const u32 again[] = { 1, 3, 0, 2, 1 }, order[] = { 0, 1, 2, 3 };
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 4);
+	awaited = 0;
+	reads_soon(order, 4, MTU);
+	run();
+	expect_answers(0, order, 4);
+	sc.eagain = 1000000;
+	reads_soon(again, 5, MTU);
 	sc.eagain = 0;
 	run();
-	CHECK(wired == 7 && wire[5].psn == EPSN + 1 && wire[6].psn == EPSN + 2,
-	      "%u answers, %x %x", wired - 5, wire[5].psn, wire[6].psn);
-	CHECK(wire[5].msn == 2 && wire[6].msn == 3, "messages %u, %u", wire[5].msn,
-	      wire[6].msn);
+	expect_answers(4, order, 4);
+}
+
+/* Who asks again for the tail of one asks again for those behind it, too. */
+static void cut_replies(void)
+{
+	static const u32 tail = 1, behind = 3;
+
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 3);
+	sc.eagain = 1000000;
+	awaited = 0;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	awaited++;
+	reads_soon(&behind, 1, MTU);
+	q->t.resp.replies[q->t.resp.reply_head].sent = 2;
+	beyond = MTU;
+	reads_soon(&tail, 1, 2 * MTU);
+	beyond = 0;
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 2 && wire[0].psn == EPSN + 1 && wire[1].psn == EPSN + 2,
+	      "%u answers, psn %x", wired, wire[0].psn);
 }
 
 /* A READ, of which two packets have gone, comes again; @behind: another is behind it. */
@@ -2407,13 +2496,12 @@ static void once_again(void)
 	/* One NAK, one retry, however often it comes. */
 	start(ROVE_SVC_RC);
 	q->t.rnr_retry = 3;
-	q->t.req.rnr_retries = 3;
 	post(ROVE_WR_SEND, 8, SIGNALED);
 	tqp_send(q);
 	for (i = 0; i < 3; i++)
 		answer_soon(ROVE_OP_ACKNOWLEDGE, PSN, ROVE_AETH_RNR_NAK | 16, 0, 0);
 	run();
-	CHECK(q->t.req.rnr_retries == 2, "%u retries left", q->t.req.rnr_retries);
+	CHECK(q->t.req.rnr_retried == 1, "%u retries", q->t.req.rnr_retried);
 
 	start(ROVE_SVC_RC);
 	for (i = 0; i < 2; i++) {
@@ -2819,18 +2907,17 @@ int byhand_run(void)
 {
 	static void (*const cases[])(void) = {
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
-		syndromes, old_news, timeouts, behind, other_timeout, response_middles,
-		response_anyway, loss_found, probes, congestion, growth, round_trips, first_psn,
-		rnr_probe, fewer_rnr_retries, waits_for_pages, rights_taken, local_work, states,
-		in_between, xrc_sides, xrc_stays, acks_wanted, acks_held, acks_of_others,
-		access_taken, many_locals, put_off, once_again, fences, reads_again,
-		read_in_pieces, reads_in_pieces, response_probed, parts_unprobed, full,
-		last_middle, nothing_old, long_queues, last_of_shared, back_from_sqe, broken_in_sqe,
-		gaps, uc_gaps,
-		pending_replies, resources_anew, last_debts, cut_replies, copies, full_of_pieces,
-		oldest_given_up, other_sort_again,
-		refusals, last_words, middles, message_numbers, malformed, datagram,
-		page_naks, budgets,
+		absent_behind, syndromes, old_news, timeouts, behind, other_timeout,
+		response_middles, response_anyway, loss_found, probes, congestion, growth,
+		round_trips, first_psn, rnr_probe, other_retries, waits_for_pages, rights_taken,
+		local_work, states, in_between, xrc_sides, xrc_stays, acks_wanted, acks_held,
+		acks_of_others, access_taken, many_locals, put_off, once_again, fences,
+		reads_again, read_in_pieces, reads_in_pieces, response_probed, parts_unprobed,
+		full, last_middle, nothing_old, long_queues, last_of_shared, back_from_sqe,
+		broken_in_sqe, gaps, uc_gaps, pending_replies, resources_anew, last_debts,
+		answers_in_order, cut_replies, copies, full_of_pieces, oldest_given_up,
+		other_sort_again, refusals, last_words, middles, message_numbers, malformed,
+		datagram, page_naks, budgets,
 	};
 	u32 i;
 

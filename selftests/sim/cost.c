@@ -99,9 +99,9 @@ bool rove_env_sq_pending(struct rove_tqp *t)
 	return e->fetched != e->posted;
 }
 
-void rove_env_sq_release(struct rove_tqp *t, u32 n)
+void rove_env_sq_release(struct rove_tqp *t)
 {
-	to_end(t)->released += n;
+	to_end(t)->released++;
 }
 
 int rove_env_rq_fetch(struct rove_tqp *t, struct rove_rwqe *w)

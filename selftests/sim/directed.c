@@ -223,7 +223,6 @@ static void retry_exhausted(void)
 
 			start(1024);
 			a->t.retry_cnt = retry;
-			a->t.req.retries = retry;
 			a->t.timeout = timeout;
 			b->blackhole = true;
 			post(ROVE_WR_RDMA_WRITE, 8, 0);
@@ -281,7 +280,6 @@ static void rnr_exhausted(void)
 	for (retry = 0; retry < 7; retry++) {
 		start(1024);
 		a->t.rnr_retry = retry;
-		a->t.req.rnr_retries = retry;
 		post(ROVE_WR_SEND, 8, 0);
 		post(ROVE_WR_SEND, 8, 0);
 		go();
@@ -392,7 +390,7 @@ static void tail_lost(void)
 	CHECK(stats.counter[ROVE_CNT_PROBE] && !stats.counter[ROVE_CNT_TIMEOUT],
 	      "%llu probes, %llu timeouts", stats.counter[ROVE_CNT_PROBE],
 	      stats.counter[ROVE_CNT_TIMEOUT]);
-	CHECK(wire[wired - 1].at - t < 20 * NS_PER_MS && a->t.req.retries == 7,
+	CHECK(wire[wired - 1].at - t < 20 * NS_PER_MS && !a->t.req.retried,
 	      "a tail costs %llu ns", wire[wired - 1].at - t);
 	lose.psn = 106;
 	lose.times = 2;
@@ -473,7 +471,7 @@ static void response_tail_lost(void)
 		go();
 		CHECK(sends == 3 && !send_log[1].status && !send_log[2].status,
 		      "%u: %u completions, status %u", i, sends, send_log[1].status);
-		CHECK(probed() && !stats.counter[ROVE_CNT_TIMEOUT] && a->t.req.retries == 7,
+		CHECK(probed() && !stats.counter[ROVE_CNT_TIMEOUT] && !a->t.req.retried,
 		      "%u: %llu probes, %llu timeouts", i, stats.counter[ROVE_CNT_PROBE] - probes,
 		      stats.counter[ROVE_CNT_TIMEOUT]);
 		CHECK(wire[wired - 1].at - t < 25 * NS_PER_MS, "%u: it costs %llu ns", i,
@@ -1263,7 +1261,6 @@ static void counted(void)
 	memset(&stats, 0, sizeof(stats));
 	start(256);
 	a->t.rnr_retry = 1;
-	a->t.req.rnr_retries = 1;
 	post(ROVE_WR_SEND, 8, SIGNALED);
 	go();
 	COUNTED(RNR_NAK_TX, 2);
@@ -1273,7 +1270,6 @@ static void counted(void)
 	memset(&stats, 0, sizeof(stats));
 	start(256);
 	a->t.retry_cnt = 2;
-	a->t.req.retries = 2;
 	b->blackhole = true;
 	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
 	go();

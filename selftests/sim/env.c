@@ -108,6 +108,7 @@ void env_reset_queues(struct sim_qp *qp)
 	qp->user_owed = false;
 	qp->rnr_armed = false;
 	qp->blackhole = false;
+	qp->absent = false;
 }
 
 /* ---- queues ---- */
@@ -160,14 +161,13 @@ bool rove_env_sq_pending(struct rove_tqp *t)
 	return qp->sq_fetched != qp->sq_prod;
 }
 
-void rove_env_sq_release(struct rove_tqp *t, u32 n)
+void rove_env_sq_release(struct rove_tqp *t)
 {
 	struct sim_qp *qp = to_qp(t);
 
-	if (n > qp->sq_fetched - qp->sq_released)
-		sim_fail(qp, "released %u send slots of %u fetched", n,
-			 qp->sq_fetched - qp->sq_released);
-	qp->sq_released += n;
+	if (qp->sq_fetched == qp->sq_released)
+		sim_fail(qp, "released a send slot that was not fetched");
+	qp->sq_released++;
 }
 
 static void take_recv(struct rove_tqp *t, struct rove_rwqe *w,
@@ -424,6 +424,12 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b)
 		trace(qp, "tx blocked");
 		env_doorbell(qp, below(20000));
 		return -EAGAIN;
+	}
+	if (qp->absent && b->psn == qp->psn_absent)
+		return -EINPROGRESS;
+	if (b->length && chance(sim.sc->absent)) {
+		env_doorbell(qp, below(50000));
+		return -EINPROGRESS;
 	}
 	if (b->kind == ROVE_BURST_READ_RESPONSE && chance(sim.sc->gone))
 		return -EFAULT;

@@ -272,7 +272,7 @@ static void complete(struct sim_qp *qp)
 		.opcode = wc_opcode(wqe->opcode),
 	};
 
-	rove_env_sq_release(&qp->t, 1);
+	rove_env_sq_release(&qp->t);
 	if (qp->t.sq_sig_all || wqe->flags & ROVE_WR_SIGNALED)
 		rove_env_complete(&qp->t, &cqe, false, false);
 }

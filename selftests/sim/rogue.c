@@ -95,8 +95,6 @@ static void start(u8 service, bool target)
 		q->t.timeout = rnd() & 1 ? 8 : 0;
 	q->t.qkey = QKEY;
 	q->t.sq_sig_all = rnd() & 1;
-	q->t.req.retries = q->t.retry_cnt;
-	q->t.req.rnr_retries = q->t.rnr_retry;
 	rove_tqp_max_res(&q->t, below(4));
 	q->on_cqe = on_cqe;
 	q->on_packet = on_packet;

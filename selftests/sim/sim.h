@@ -68,7 +68,8 @@ struct scenario {
 	u32 slow;		/* delay a packet and all behind it by ms */
 	u32 remark;		/* rewrite what routers may rewrite */
 	u32 eagain;		/* the stack has no room */
-	u32 paging;		/* memory is on its way */
+	u32 paging;		/* memory is on its way for what has come */
+	u32 absent;		/* what is to be sent is on its way to memory */
 	u32 lag;		/* the machine says that it is behind */
 	u32 gone;		/* a region is, between a READ and its answer */
 	u32 starve;		/* stop posting receives for a while */
@@ -350,6 +351,8 @@ struct sim_qp {
 	u32 hold_ns;		/* its acknowledgments wait so long for what is posted */
 	u64 last_arrival;	/* of a packet sent by this QP */
 	bool blackhole;		/* packets it sends vanish */
+	bool absent;		/* what psn_absent is to carry is on its way to memory */
+	u32 psn_absent;
 
 	/* what the engine call under way has sent so far: super-packets */
 	struct rove_train fill;	/* the last of them takes more as this says */

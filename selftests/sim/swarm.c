@@ -30,10 +30,11 @@ const struct scenario *swarm_draw(const struct scenario *base)
 		sc.run = rogue_some;
 		sc.eagain = some(300000);
 		sc.paging = some(50000);
+		sc.absent = some(50000);
 		sc.gone = some(50000);
 		sc.max_len = 4096;
-		trace(NULL, "a peer that breaks the rules; no room %u, paging %u, gone %u",
-		      sc.eagain, sc.paging, sc.gone);
+		trace(NULL, "a peer that breaks the rules; no room %u, paging %u and %u, gone %u",
+		      sc.eagain, sc.paging, sc.absent, sc.gone);
 		return &sc;
 	}
 	sc.drop = some(MOST_LOSS);
@@ -45,6 +46,7 @@ const struct scenario *swarm_draw(const struct scenario *base)
 	sc.remark = some(200000);
 	sc.eagain = some(300000);
 	sc.paging = some(50000);
+	sc.absent = some(50000);
 	sc.starve = some(50000);
 	sc.drain = some(30000);
 	sc.bad = below(4) ? 0 : some(10000);
@@ -75,9 +77,9 @@ const struct scenario *swarm_draw(const struct scenario *base)
 	sc.ip = below(3) ? 0 : rnd() & 1 ? 4 : 6;
 	/* Long messages take long where most is lost. */
 	sc.max_len = sc.drop > 50000 ? between(64, 4000) : between(64, 30000);
-	trace(NULL, "loss %u, copies %u, late %u, disorder %u, damage %u, no room %u, paging %u, bad %u",
-	      sc.drop, sc.dup, sc.ghost, sc.reorder, sc.corrupt, sc.eagain,
-	      sc.paging, sc.bad);
+	trace(NULL, "loss %u, copies %u, late %u, disorder %u, damage %u, no room %u",
+	      sc.drop, sc.dup, sc.ghost, sc.reorder, sc.corrupt, sc.eagain);
+	trace(NULL, "paging %u and %u, bad %u", sc.paging, sc.absent, sc.bad);
 	trace(NULL, "jumps %u, behind %u%s%s%s%s%s", sc.jump, sc.lag, sc.rnr ? ", RNR" : "",
 	      sc.finite ? ", retries end" : "", sc.xrc ? ", XRC" : "",
 	      sc.srq ? ", SRQ" : "", sc.gbn ? ", go-back-N" : "");

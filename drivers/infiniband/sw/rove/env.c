@@ -35,9 +35,9 @@ bool rove_env_sq_pending(struct rove_tqp *t)
 	return r->depth && rove_ring_avail(r);
 }
 
-void rove_env_sq_release(struct rove_tqp *t, u32 n)
+void rove_env_sq_release(struct rove_tqp *t)
 {
-	/* Pairs with the load of who posts: the slots were read before. */
+	/* Pairs with the load of who posts: the slot was read before. */
 	smp_store_release(&tqp_to_rqp(t)->sq.hdr->cons, t->req.done);
 }
 

@@ -557,9 +557,11 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 	if (likely(!ret))
 		return 0;
 	back_to_mark(qp, &mark);
-	/* Nothing to be had there; or not yet, and who brings it lets us run. */
-	if (ret == -EFAULT || ret == -EAGAIN)
+	if (ret == -EFAULT)
 		return ret;
+	/* Who brings it lets us run. */
+	if (ret == -EAGAIN)
+		return -EINPROGRESS;
 	/* Nothing that the network has lost: no retry is spent on it. */
 	rove_qp_count(qp, TX_BACKPRESSURE);
 	rove_qp_want_memory(qp);

@@ -60,8 +60,8 @@ int rove_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 			{ "psn_expected", t->resp.epsn },
 			{ "msn", t->resp.msn },
 			{ "cwnd", t->req.cwnd },
-			{ "retries_left", t->req.retries },
-			{ "rnr_retries_left", t->req.rnr_retries },
+			{ "retried", t->req.retried },
+			{ "rnr_retried", t->req.rnr_retried },
 			{ "rate_limit_kbps", qp->pace.kbps },
 			{ "udp_sport", ntohs(qp->sport) },
 		};

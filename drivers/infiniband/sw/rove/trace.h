@@ -180,19 +180,19 @@ TRACE_EVENT(rove_retry,
 		ROVE_TRACE_QP
 		__field(u32, why)
 		__field(u32, psn_una)
-		__field(u8, retries)
-		__field(u8, rnr_retries)
+		__field(u8, retried)
+		__field(u8, rnr_retried)
 	),
 	TP_fast_assign(
 		ROVE_TRACE_QP_ASSIGN(qp);
 		__entry->why = why;
 		__entry->psn_una = qp->t.req.psn_una;
-		__entry->retries = qp->t.req.retries;
-		__entry->rnr_retries = qp->t.req.rnr_retries;
+		__entry->retried = qp->t.req.retried;
+		__entry->rnr_retried = qp->t.req.rnr_retried;
 	),
-	TP_printk("%s qp %#x %s, from psn %u, left: %u retries, %u after RNR",
+	TP_printk("%s qp %#x %s, from psn %u, without progress: %u retries, %u after RNR",
 		  __entry->dev, __entry->qpn, rove_show_retry(__entry->why),
-		  __entry->psn_una, __entry->retries, __entry->rnr_retries)
+		  __entry->psn_una, __entry->retried, __entry->rnr_retried)
 );
 
 TRACE_EVENT(rove_state,

@@ -29,8 +29,8 @@ int rove_env_sq_fetch(struct rove_tqp *t, struct rove_swqe *w);
 /* Is there a work request that rove_env_sq_fetch() would return?  A hint. */
 bool rove_env_sq_pending(struct rove_tqp *t);
 
-/* The @n oldest slots fetched from the send queue may be used again. */
-void rove_env_sq_release(struct rove_tqp *t, u32 n);
+/* The slot fetched longest ago from the send queue may be used again. */
+void rove_env_sq_release(struct rove_tqp *t);
 
 /**
  * rove_env_rq_fetch() - take the next receive work request
@@ -96,10 +96,10 @@ int rove_env_dest(struct rove_tqp *t, u32 ah);
  *
  * The payload is read now; nothing of @b is kept.
  *
- * Return: 0 when all packets are on their way; -EAGAIN when none could be
- * sent for want of room, or because payload is on its way to memory (the
- * environment calls rove_tqp_send() when there is some, or it is there);
- * -EFAULT when the payload may not be read with its keys; nothing was sent.
+ * Return: 0 when all packets are on their way.  Otherwise nothing was sent: -EAGAIN for want
+ * of room, -EINPROGRESS because payload is on its way to memory (the environment calls
+ * rove_tqp_send() when there is some, or it is there); -EFAULT when the payload may not
+ * be read with its keys.
  */
 int rove_env_emit(struct rove_tqp *t, const struct rove_burst *b);
 

@@ -112,7 +112,7 @@ static struct rove_swqe *take_oldest(struct rove_tqp *t)
 	if (req->cur == req->done)
 		req->cur++;
 	req->done++;
-	rove_env_sq_release(t, 1);
+	rove_env_sq_release(t);
 	return w;
 }
 
@@ -133,12 +133,24 @@ static void retire(struct rove_tqp *t)
 }
 
 /*
+ * The send queue is about to end the QP: an acknowledgment that is owed goes first.
+ * False: what goes is a NAK that has ended it.
+ */
+static bool last_words(struct rove_tqp *t)
+{
+	rove_tqp_answer(t);
+	return t->state != ROVE_TQP_ERR;
+}
+
+/*
  * The oldest work request ends in error and takes the QP with it, or where the
  * peer knows nothing of it, the send queue (10.3.1.7).  A first error stays the one
  * reported: what follows is flushed (10.3.1.6).
  */
 static void fail(struct rove_tqp *t, u32 status, u32 vendor_err)
 {
+	if (!last_words(t))
+		return;
 	complete_send(t, take_oldest(t), status, vendor_err);
 	if (t->service == ROVE_SVC_UC)
 		t->state = ROVE_TQP_SQE;
@@ -154,7 +166,7 @@ static void fail(struct rove_tqp *t, u32 status, u32 vendor_err)
  */
 static u64 rto(const struct rove_tqp *t)
 {
-	u32 factor = t->req.retries < t->retry_cnt ? 3 : 2;
+	u32 factor = t->req.retried ? 3 : 2;
 
 	return max(factor * (4096ULL << t->timeout), ROVE_MIN_RTO_NS);
 }
@@ -185,7 +197,7 @@ static void restart_rto(struct rove_tqp *t, u64 now)
 
 	req->rto_put_off = false;
 	req->probe_put_off = false;
-	if (t->timeout && req->psn_una != req->psn_next && !req->rnr_wait)
+	if (t->timeout && req->psn_una != req->psn_next)
 		set_alarm(req, now + rto(t), now + req->probe_wait);
 	else
 		stop_rto(req);
@@ -251,9 +263,8 @@ static void progress(struct rove_tqp *t, u32 psn, u64 now)
 	req->psn_una = psn;
 	req->probing &= psn_diff(psn, req->probe_psn) <= 0;
 	req->lost = false;
-	req->retries = t->retry_cnt;
-	req->rnr_retries = t->rnr_retry;
-	req->rnr_wait = false;
+	req->retried = 0;
+	req->rnr_retried = 0;
 	req->rnr_deadline = ROVE_NO_DEADLINE;
 	req->rnr_probe = false;
 	req->page_waits = 0;
@@ -311,7 +322,7 @@ static void acknowledge(struct rove_tqp *t, u32 psn, u64 now)
 }
 
 /* Send again from the oldest packet that is not acknowledged (go-back-N). */
-static void go_back(struct rove_tqp *t, u64 now)
+static void go_back(struct rove_tqp *t)
 {
 	struct rove_requester *req = &t->req;
 
@@ -324,22 +335,38 @@ static void go_back(struct rove_tqp *t, u64 now)
 	req->went_back = true;
 	req->read_piece = 0;
 	req->progress_at = 0;
-	restart_rto(t, now);
+	req->rto_put_off = false;
+	req->probe_put_off = false;
+	stop_rto(req);
+}
+
+/* Nothing is sent until the time that the peer has asked for is over, or memory looked for. */
+static bool is_paused(const struct rove_requester *req)
+{
+	return req->rnr_deadline != ROVE_NO_DEADLINE;
+}
+
+/* Go back, and begin at @until with one message alone. */
+static void pause_until(struct rove_tqp *t, u64 until)
+{
+	go_back(t);
+	t->req.rnr_probe = true;
+	t->req.rnr_deadline = until;
 }
 
 /* A retry that counts: false when there is none left and the QP has failed. */
-static bool retry(struct rove_tqp *t, u64 now)
+static bool retry(struct rove_tqp *t)
 {
 	struct rove_requester *req = &t->req;
 
-	if (!req->retries) {
+	if (req->retried >= t->retry_cnt) {
 		rove_env_count(t, ROVE_CNT_RETRY_EXC);
 		fail(t, ROVE_WC_RETRY_EXC_ERR, 0);
 		return false;
 	}
-	req->retries--;
+	req->retried++;
 	shrink(req);
-	go_back(t, now);
+	go_back(t);
 	return true;
 }
 
@@ -347,13 +374,13 @@ static bool retry(struct rove_tqp *t, u64 now)
  * A response shows that an earlier READ or atomic response was lost (9.7.5.2.4).
  * Later responses keep showing it, so once is enough until there is progress.
  */
-static void implied_nak(struct rove_tqp *t, u64 now)
+static void implied_nak(struct rove_tqp *t)
 {
 	if (t->req.went_back)
 		return;
 	rove_env_count(t, ROVE_CNT_IMPLIED_NAK);
 	shrink(&t->req);
-	go_back(t, now);
+	go_back(t);
 }
 
 /* Sum the payload and find what is wrong with a work request. */
@@ -394,16 +421,6 @@ static void validate(struct rove_tqp *t, struct rove_swqe *w)
 	}
 	w->length = is_atomic(w) ? sizeof(u64) : length;
 	w->status = ROVE_WC_SUCCESS;
-}
-
-/*
- * The send queue is about to end the QP: an acknowledgment that has waited for what is
- * posted goes first.  False: what goes is a NAK that has ended it.
- */
-static bool last_words(struct rove_tqp *t)
-{
-	rove_tqp_answer(t);
-	return t->state != ROVE_TQP_ERR;
 }
 
 static bool fetch(struct rove_tqp *t)
@@ -706,8 +723,9 @@ static void probe(struct rove_tqp *t, u64 now)
 	next = psn_add(w->first_psn, w->npkts);
 	if (psn_diff(req->psn_ackreq, next) >= 0 || is_read_or_atomic(w))
 		return;
-	if (!emit_asking(t, w, w->npkts - 1))
-		req->psn_ackreq = next;
+	if (emit_asking(t, w, w->npkts - 1))
+		return;
+	req->psn_ackreq = next;
 	restart_rto(t, now);
 }
 
@@ -749,7 +767,7 @@ static bool step(struct rove_tqp *t, u64 now)
 	struct rove_swqe *w;
 	int ret;
 
-	if (req->rnr_wait || (t->state != ROVE_TQP_RTS && t->state != ROVE_TQP_SQD))
+	if (is_paused(req) || (t->state != ROVE_TQP_RTS && t->state != ROVE_TQP_SQD))
 		return false;
 	if (req->budget <= 0 && (req->cur != req->fetched || rove_env_sq_pending(t))) {
 		rove_env_defer_send(t);
@@ -767,7 +785,7 @@ static bool step(struct rove_tqp *t, u64 now)
 		/* It fails in its turn, when all before it is complete. */
 		if (req->cur != req->done)
 			probe(t, now);
-		else if (last_words(t))
+		else
 			fail(t, w->status, 0);
 		return false;
 	}
@@ -788,6 +806,9 @@ static bool step(struct rove_tqp *t, u64 now)
 		w->status = ROVE_WC_LOC_PROT_ERR;
 		return true;
 	}
+	/* It may take long, and what was sent before has counted on it to ask. */
+	if (ret == -EINPROGRESS)
+		probe(t, now);
 	return !ret;
 }
 
@@ -820,34 +841,26 @@ void rove_req_check_drained(struct rove_tqp *t)
 static void rx_rnr_nak(struct rove_tqp *t, u8 code, u64 now)
 {
 	struct rove_requester *req = &t->req;
-	u32 in_a_row;
 
-	/* It may have been lowered since, in SQD. */
-	req->rnr_retries = min(req->rnr_retries, t->rnr_retry);
-	in_a_row = t->rnr_retry - req->rnr_retries;
 	rove_env_count(t, ROVE_CNT_RNR_NAK_RX);
 	/* Perhaps it waits for an acknowledgment that goes along with what it is to receive. */
 	t->resp.never_hold = true;
 	/* One NAK, one retry, however often the network repeats it. */
-	if (req->rnr_wait)
+	if (is_paused(req))
 		return;
-	if (req->rnr_retries) {
-		req->rnr_retries--;
-	} else if (t->rnr_retry != 7) {
+	if (t->rnr_retry != ROVE_RNR_RETRY_INFINITE && req->rnr_retried >= t->rnr_retry) {
 		rove_env_count(t, ROVE_CNT_RNR_EXC);
 		fail(t, ROVE_WC_RNR_RETRY_EXC_ERR, 0);
 		return;
 	}
-	go_back(t, now);
+	pause_until(t, now + max(rove_rnr_delay(code), 10000ULL << req->rnr_retried));
+	if (req->rnr_retried < ROVE_RNR_RETRY_INFINITE)
+		req->rnr_retried++;
 	/* The peer is there: what came before was not its silence. */
-	req->retries = t->retry_cnt;
-	req->rnr_wait = true;
-	req->rnr_probe = true;
-	req->rnr_deadline = now + max(rove_rnr_delay(code), 10000ULL << in_a_row);
-	stop_rto(req);
+	req->retried = 0;
 }
 
-static void rx_nak(struct rove_tqp *t, u8 syndrome, u64 now)
+static void rx_nak(struct rove_tqp *t, u8 syndrome)
 {
 	static const u8 status[] = {
 		[ROVE_NAK_INV_REQ] = ROVE_WC_REM_INV_REQ_ERR,
@@ -863,8 +876,8 @@ static void rx_nak(struct rove_tqp *t, u8 syndrome, u64 now)
 		 * got an RNR NAK; that wait will end in a retry anyway.  One that is
 		 * repeated, or comes late, tells of what has been sent again.
 		 */
-		if (!t->req.rnr_wait && !t->req.went_back)
-			retry(t, now);
+		if (!is_paused(&t->req) && !t->req.went_back)
+			retry(t);
 	} else if (code < ARRAY_SIZE(status)) {
 		rove_env_count(t, ROVE_CNT_NAK_RX);
 		fail(t, status[code], syndrome);
@@ -933,7 +946,7 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 	if (is_ack) {
 		rx_credits(req, pkt);
 		if (psn_diff(pkt->psn, req->psn_una) >= 0) {
-			implied_nak(t, now);
+			implied_nak(t);
 		} else if (probed && (pkt->psn == req->probe_psn ||
 				      is_read_or_atomic(rove_swqe(req, req->done)))) {
 			/*
@@ -946,7 +959,7 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		return;
 	}
 	if (pkt->psn != req->psn_una) {
-		implied_nak(t, now);
+		implied_nak(t);
 		return;
 	}
 	switch (pkt->syndrome & ROVE_AETH_KIND) {
@@ -954,7 +967,7 @@ static void rx_ack(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now)
 		rx_rnr_nak(t, value, now);
 		break;
 	case ROVE_AETH_NAK:
-		rx_nak(t, pkt->syndrome, now);
+		rx_nak(t, pkt->syndrome);
 		break;
 	default:
 		rove_env_count(t, ROVE_CNT_RX_UNEXPECTED);
@@ -971,13 +984,9 @@ static void wait_for_page(struct rove_tqp *t, u64 now)
 	struct rove_requester *req = &t->req;
 
 	rove_env_count(t, ROVE_CNT_PAGE_WAIT);
-	go_back(t, now);
-	req->rnr_wait = true;
-	req->rnr_probe = true;
-	req->rnr_deadline = now + (ROVE_PAGE_WAIT_NS << req->page_waits);
+	pause_until(t, now + (ROVE_PAGE_WAIT_NS << req->page_waits));
 	if (req->page_waits < ROVE_PAGE_WAITS)
 		req->page_waits++;
-	stop_rto(req);
 }
 
 /*
@@ -992,7 +1001,7 @@ static struct rove_swqe *rx_response(struct rove_tqp *t,
 
 	acknowledge(t, pkt->psn, now);
 	if (pkt->psn != req->psn_una) {
-		implied_nak(t, now);
+		implied_nak(t);
 		return NULL;
 	}
 	w = rove_swqe(req, req->done);
@@ -1197,7 +1206,7 @@ static void silence(struct rove_tqp *t, u64 now)
 		probe_at(req, now + max(2 * lag, ROVE_PROBE_NS));
 	} else if (req->lost) {
 		shrink(req);
-		go_back(t, now);
+		go_back(t);
 		rove_req_run(t, now);
 	} else {
 		probe_oldest(t, now);
@@ -1221,14 +1230,13 @@ void rove_req_timer(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
-	if (req->rnr_wait && now >= req->rnr_deadline) {
-		req->rnr_wait = false;
+	if (now >= req->rnr_deadline) {
 		req->rnr_deadline = ROVE_NO_DEADLINE;
 		rove_req_run(t, now);
 	}
 	if (now >= req->rto_deadline && !may_be_late(t, now)) {
 		rove_env_count(t, ROVE_CNT_TIMEOUT);
-		if (retry(t, now))
+		if (retry(t))
 			rove_req_run(t, now);
 	} else if (now >= req->probe_deadline) {
 		silence(t, now);

@@ -283,16 +283,21 @@ static __always_inline bool rx_write(struct rove_tqp *t, const struct rove_pkt *
 	return true;
 }
 
+/* The @i-th pending reply, the oldest first; or where the next one goes. */
+static struct rove_reply *reply_at(const struct rove_responder *resp, u32 i)
+{
+	return &resp->replies[(resp->reply_head + i) % resp->max_res];
+}
+
 /* Remember what was executed, for duplicates, and answer it. */
 static void reply(struct rove_tqp *t, const struct rove_resource *res, bool again)
 {
 	struct rove_responder *resp = &t->resp;
-	u32 tail = (resp->reply_head + resp->reply_count) % resp->max_res;
 
-	resp->replies[tail].res = *res;
-	resp->replies[tail].sent = 0;
-	resp->replies[tail].again = again;
-	resp->reply_count++;
+	*reply_at(resp, resp->reply_count++) = (struct rove_reply) {
+		.res = *res,
+		.again = again,
+	};
 	/* It acknowledges all before it; one sent before says nothing new. */
 	if (!again)
 		resp->ack_due = false;
@@ -317,7 +322,7 @@ static bool reply_room(struct rove_responder *resp)
 {
 	if (resp->reply_count < resp->max_res)
 		return true;
-	if (!resp->reply_count || !resp->replies[resp->reply_head].again)
+	if (!resp->reply_count || !reply_at(resp, 0)->again)
 		return false;
 	resp->reply_head = (resp->reply_head + 1) % resp->max_res;
 	resp->reply_count--;
@@ -417,38 +422,6 @@ static bool rx_atomic_write(struct rove_tqp *t, const struct rove_pkt *pkt)
 	return true;
 }
 
-/* Drop pending replies from the one that holds @psn on. */
-static void cut_replies(struct rove_responder *resp, u32 psn)
-{
-	u32 i;
-
-	for (i = 0; i < resp->reply_count; i++) {
-		const struct rove_reply *r =
-			&resp->replies[(resp->reply_head + i) % resp->max_res];
-
-		if (psn_diff(psn, psn_add(r->res.psn, r->res.npkts - 1)) <= 0)
-			break;
-	}
-	resp->reply_count = i;
-}
-
-/* Will the reply to @psn still be sent anyway? */
-static bool reply_pending(const struct rove_responder *resp, u32 psn)
-{
-	u32 i;
-
-	for (i = 0; i < resp->reply_count; i++) {
-		const struct rove_reply *r =
-			&resp->replies[(resp->reply_head + i) % resp->max_res];
-		u32 from = psn_add(r->res.psn, r->sent);
-
-		if (psn_diff(psn, from) >= 0 &&
-		    psn_diff(psn, psn_add(r->res.psn, r->res.npkts)) < 0)
-			return true;
-	}
-	return false;
-}
-
 /* What a READ or an atomic is answered with. */
 static enum rove_burst_kind answer_to(const struct rove_pkt *pkt)
 {
@@ -459,31 +432,49 @@ static enum rove_burst_kind answer_to(const struct rove_pkt *pkt)
 	return ROVE_BURST_ATOMIC_ACK;
 }
 
+/* The first pending reply that ends at @psn or later; @resp->reply_count if none does. */
+static u32 find_reply(const struct rove_responder *resp, u32 psn)
+{
+	u32 i;
+
+	for (i = 0; i < resp->reply_count; i++) {
+		const struct rove_resource *res = &reply_at(resp, i)->res;
+
+		if (psn_diff(psn, psn_add(res->psn, res->npkts - 1)) <= 0)
+			break;
+	}
+	return i;
+}
+
+/* Make room for one more reply before the @i-th. */
+static void insert_reply(struct rove_responder *resp, u32 i)
+{
+	u32 j;
+
+	resp->reply_head = (resp->reply_head + resp->max_res - 1) % resp->max_res;
+	resp->reply_count++;
+	for (j = 0; j < i; j++)
+		*reply_at(resp, j) = *reply_at(resp, j + 1);
+}
+
 /*
- * All of @res has been asked for again, and what is pending is newer: it may be the network that
- * has repeated it, and the answer be there.  So nothing pending is lost by it.  Only who asks
- * for one in pieces, and does not wait for them, can have filled the FIFO.
+ * All of @res has been asked for again, and the @i-th pending reply is that, or newer: it may
+ * be the network that has repeated it, and the answer be there.  So nothing pending is lost
+ * by it.  Only who asks for one in pieces, and does not wait for them, can have filled the FIFO.
  */
-static bool reply_before(struct rove_tqp *t, const struct rove_resource *res)
+static void reply_between(struct rove_tqp *t, const struct rove_resource *res, u32 i)
 {
 	struct rove_responder *resp = &t->resp;
-	struct rove_reply *head = &resp->replies[resp->reply_head];
-	s32 newer = psn_diff(head->res.psn, res->psn);
 
-	if (!resp->reply_count || newer < 0)
-		return false;
-	if (newer && resp->reply_count == resp->max_res)
-		return true;
-	if (newer) {
-		resp->reply_head = (resp->reply_head + resp->max_res - 1) % resp->max_res;
-		resp->reply_count++;
-		head = &resp->replies[resp->reply_head];
-		head->res = *res;
-		head->again = true;
+	if (reply_at(resp, i)->res.psn != res->psn) {
+		if (resp->reply_count == resp->max_res)
+			return;
+		insert_reply(resp, i);
+		reply_at(resp, i)->again = true;
 	}
-	head->sent = 0;
+	reply_at(resp, i)->res = *res;
+	reply_at(resp, i)->sent = 0;
 	rove_env_defer_send(t);
-	return true;
 }
 
 /*
@@ -494,12 +485,18 @@ static bool reply_before(struct rove_tqp *t, const struct rove_resource *res)
 static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
 	struct rove_responder *resp = &t->resp;
+	u32 place = find_reply(resp, pkt->psn), i, skip = 0;
 	enum rove_burst_kind kind = answer_to(pkt);
 	struct rove_resource res = {};
-	u32 i, skip;
+	bool whole = true;
 
-	if (reply_pending(resp, pkt->psn))
-		return;
+	if (place < resp->reply_count) {
+		const struct rove_reply *r = reply_at(resp, place);
+
+		/* It will be sent anyway. */
+		if (psn_diff(pkt->psn, psn_add(r->res.psn, r->sent)) >= 0)
+			return;
+	}
 	/* The newest first: PSNs come round again. */
 	for (i = 0; i < resp->res_count; i++) {
 		res = resp->res[(resp->res_next + resp->max_res - 1 - i) %
@@ -518,16 +515,17 @@ static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 		if (pkt->rkey != res.rkey || pkt->va != res.va + offset ||
 		    pkt->dma_len > res.length - offset)
 			return;
-		if (pkt->dma_len == res.length && reply_before(t, &res))
-			return;
+		whole = pkt->dma_len == res.length;
 		res.va = pkt->va;
 		res.length = pkt->dma_len;
 		res.psn = pkt->psn;
 		res.npkts = rove_npkts(t, pkt->dma_len);
-	} else if (reply_before(t, &res)) {
+	}
+	if (whole && place < resp->reply_count) {
+		reply_between(t, &res, place);
 		return;
 	}
-	cut_replies(resp, pkt->psn);
+	resp->reply_count = place;
 	if (reply_room(resp))
 		reply(t, &res, true);
 }
@@ -783,7 +781,7 @@ static bool send_replies(struct rove_tqp *t)
 	int budget = ROVE_RUN_BUDGET;
 
 	while (resp->reply_count) {
-		struct rove_reply *r = &resp->replies[resp->reply_head];
+		struct rove_reply *r = reply_at(resp, 0);
 		int n;
 
 		if (budget <= 0) {

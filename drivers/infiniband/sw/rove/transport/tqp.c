@@ -64,8 +64,6 @@ void rove_tqp_start_requester(struct rove_tqp *t, u32 psn)
 	req->step = 1;
 	req->rtt_min = ROVE_NO_DEADLINE;
 	req->probe_wait = ROVE_FIRST_PROBE_NS;
-	req->retries = t->retry_cnt;
-	req->rnr_retries = t->rnr_retry;
 	t->state = ROVE_TQP_RTS;
 }
 

@@ -58,6 +58,8 @@ enum rove_access {
 #define ROVE_MAX_MSG		0x80000000U
 #define ROVE_NO_DEADLINE	U64_MAX
 
+#define ROVE_RNR_RETRY_INFINITE	7
+
 /* Most resources that max_rd_atomic and max_dest_rd_atomic may ask for. */
 #define ROVE_MAX_RD_ATOMIC	128
 
@@ -109,9 +111,8 @@ struct rove_swqe {
  * @progress_at: when something was acknowledged last; 0: what was sent is sent again
  * @rd_outstanding: READs and atomics sent and not answered
  * @read_piece: size of the pieces in which a READ is asked for again, 0: none was yet
- * @retries: left of retry_cnt; refilled by progress
- * @rnr_retries: left of rnr_retry; likewise
- * @rnr_wait: waiting after an RNR NAK until @rnr_deadline
+ * @retried: of retry_cnt, used up since there was progress
+ * @rnr_retried: RNR NAKs since then, ROVE_RNR_RETRY_INFINITE at most
  * @rnr_probe: after an RNR NAK, or a wait for memory: one message alone, until there is
  *	progress
  * @page_waits: waits in a row for memory for a response
@@ -128,7 +129,7 @@ struct rove_swqe {
  * @rto_deadline: when unacknowledged packets count as lost
  * @probe_deadline: when one is sent to find out whether they are
  * @alarm: the earlier of the two
- * @rnr_deadline: see @rnr_wait
+ * @rnr_deadline: until when nothing is sent, after an RNR NAK or for want of memory
  */
 struct rove_requester {
 	void *ring;
@@ -160,10 +161,9 @@ struct rove_requester {
 	u64 progress_at;
 	u32 rd_outstanding;
 	u32 read_piece;
-	u8 retries;
-	u8 rnr_retries;
+	u8 retried;
+	u8 rnr_retried;
 	u8 page_waits;
-	bool rnr_wait;
 	bool rnr_probe;
 	bool went_back;
 	bool drained;
@@ -306,7 +306,7 @@ struct rove_responder {
  *	packets say is not for it (9.6.1.1)
  * @access: remote rights the QP grants, enum rove_access
  * @retry_cnt: as set by modify_qp, 0 to 7
- * @rnr_retry: likewise; 7 means for ever
+ * @rnr_retry: likewise; ROVE_RNR_RETRY_INFINITE means for ever
  * @min_rnr_timer: timer code sent in RNR NAKs
  * @timeout: local ACK timeout code, 4.096 us * 2^timeout; 0 means never
  * @max_rd_atomic: READs and atomics the requester may have outstanding
@@ -478,8 +478,8 @@ static inline bool rove_tqp_idle(const struct rove_tqp *t)
  * @now: time
  *
  * Never fails: what is wrong with a packet is answered, or counted and
- * dropped.  Nothing is sent here but by rove_tqp_send(), which the
- * environment calls soon after it was asked by rove_env_defer_send().
+ * dropped.  Nothing is sent here, but for what is owed when the packet ends the QP: that is
+ * for rove_tqp_send(), which the environment calls soon after rove_env_defer_send().
  */
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
 

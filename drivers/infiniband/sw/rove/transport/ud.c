@@ -31,7 +31,7 @@ static void complete_send(struct rove_tqp *t, const struct rove_swqe *w, u32 sta
 
 	/* Its slot must be free before the completion is seen. */
 	req->cur = ++req->done;
-	rove_env_sq_release(t, 1);
+	rove_env_sq_release(t);
 	if (status != ROVE_WC_SUCCESS || t->sq_sig_all ||
 	    w->wqe.flags & ROVE_WR_SIGNALED)
 		rove_env_complete(t, &cqe, false, status != ROVE_WC_SUCCESS);
@@ -141,7 +141,7 @@ static bool send_one(struct rove_tqp *t)
 	status = w->status;
 	if (!status) {
 		ret = emit(t, w);
-		if (ret == -EAGAIN)
+		if (ret == -EAGAIN || ret == -EINPROGRESS)
 			return false;
 		if (ret == -EFAULT)
 			status = ROVE_WC_LOC_PROT_ERR;
