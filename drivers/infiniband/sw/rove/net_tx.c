@@ -298,6 +298,9 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 	return skb;
 }
 
+/* What skb_page_frag_refill() gives, if it can. */
+#define LARGE		32768
+
 /**
  * struct tx_pages - memory that packets are written to when they are not small
  * @pf: kept, so that a page need be neither allocated nor cleared when it comes back;
@@ -347,6 +350,11 @@ static struct page_frag *refill(u32 len)
 			break;
 	tp->cur = i;
 	pf = &tp->pf[i];
+	/* There were no large ones, and there may be again. */
+	if (pf->page && pf->size < LARGE) {
+		put_page(pf->page);
+		pf->page = NULL;
+	}
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC | __GFP_NOWARN) ||
 	    pf->size - pf->offset < len)
 		return NULL;
