@@ -775,10 +775,13 @@ static void bring_missed(struct work_struct *work)
 	if (qp) {
 		rove_qp_lock(qp);
 		m->busy = false;
-		/* Taken away again: that is no error, it asks once more. */
-		m->err = ret == -EBUSY ? 0 : min(ret, 0);
+		/* Taken away again, or no memory: that is no error, it asks once more. */
+		m->err = ret == -EBUSY || ret == -ENOMEM ? 0 : min(ret, 0);
 		/* It looks at its rings, and sends what it may, whoever it serves. */
-		rove_defer(qp);
+		if (ret == -ENOMEM)
+			rove_qp_want_memory(qp);
+		else
+			rove_defer(qp);
 		rove_qp_unlock(qp);
 		rove_qp_put(qp);
 	}
