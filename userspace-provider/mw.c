@@ -54,7 +54,7 @@ int rove_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	if (!rove_may_send(qp)) {
 		ret = EINVAL;
 	} else if (rove_wq_full(sq)) {
-		ret = ENOMEM;
+		ret = rove_no_room(sq);
 	} else {
 		wqe = rove_ring_slot(&sq->ring, sq->prod);
 		rove_wqe_begin(wqe, bind->wr_id, ROVE_WR_BIND_MW,

@@ -109,7 +109,7 @@ int rove_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		if (unlikely(!rove_may_send(qp)))
 			ret = EINVAL;
 		else if (unlikely(rove_wq_full(sq)))
-			ret = ENOMEM;
+			ret = rove_no_room(sq);
 		else
 			ret = fill_send(qp, rove_ring_slot(&sq->ring, sq->prod),
 					wr);
@@ -147,10 +147,10 @@ int rove_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	rove_lock(&rq->lock);
 	first = rq->prod;
 	for (; wr; wr = wr->next) {
-		if (unlikely(ibqp->state == IBV_QPS_RESET))
+		if (unlikely(qp->state == IBV_QPS_RESET))
 			ret = EINVAL;
 		else if (unlikely(rove_wq_full(rq)))
-			ret = ibqp->srq ? EINVAL : ENOMEM;
+			ret = rove_no_room(rq);
 		else
 			ret = rove_fill_recv(rq, wr);
 		if (unlikely(ret)) {

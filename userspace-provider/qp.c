@@ -235,7 +235,7 @@ int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (!reset) {
 		ret = modify(ibqp, attr, mask);
 		if (!ret && (mask & IBV_QP_STATE))
-			ibqp->state = attr->qp_state;
+			qp->state = attr->qp_state;
 		return ret;
 	}
 
@@ -244,7 +244,7 @@ int rove_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	rove_lock(&qp->rq.lock);
 	ret = modify(ibqp, attr, mask);
 	if (!ret) {
-		ibqp->state = IBV_QPS_RESET;
+		qp->state = IBV_QPS_RESET;
 		restart(&qp->sq);
 		restart(&qp->rq);
 	}

@@ -176,6 +176,8 @@ struct rove_wq {
  * @owner: domain whose allocator it lies in, or NULL
  * @sq: send queue
  * @rq: receive queue
+ * @state: as ibv_modify_qp() has it; what libibverbs keeps, ibv_query_qp() of another thread can
+ *	set back
  * @max_inline: largest inline payload; constant
  * @datagrams: it is of type UD; constant
  * @xrc: it sends to XRC SRQs; constant
@@ -193,6 +195,7 @@ struct rove_qp {
 	struct rove_pd *owner;
 	struct rove_wq sq;
 	struct rove_wq rq;
+	enum ibv_qp_state state;
 	uint32_t max_inline;
 	bool datagrams;
 	bool xrc;
@@ -267,6 +270,12 @@ static inline bool rove_wq_full(struct rove_wq *wq)
 		return true;
 	wq->cons = rove_index_load(&wq->ring.hdr->cons);
 	return wq->prod - wq->cons >= wq->limit;
+}
+
+/* What a post is answered with then: there is no room yet, or no queue at all. */
+static inline int rove_no_room(const struct rove_wq *wq)
+{
+	return wq->limit ? ENOMEM : EINVAL;
 }
 
 /* pd.c */

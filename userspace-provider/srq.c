@@ -53,6 +53,9 @@ static struct rove_srq *create(struct ibv_context *context,
 		goto destroy;
 	srq->rq.limit = srq->rq.ring.depth;
 	rove_lock_init(&srq->rq.lock, to_rove_pd(attr->pd)->td != NULL);
+	/* libibverbs does so for ibv_create_srq() only. */
+	srq->vsrq.srq.srq_context = attr->srq_context;
+	srq->vsrq.srq.pd = attr->pd;
 	return srq;
 
 destroy:

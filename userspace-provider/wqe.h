@@ -41,7 +41,7 @@ static_assert(sizeof(struct ibv_sge) == sizeof(struct rove_sge) &&
 /* Work may be handed in from RTS on; in SQE and ERR it is flushed. */
 static inline bool rove_may_send(const struct rove_qp *qp)
 {
-	return qp->vqp.qp.state >= IBV_QPS_RTS;
+	return qp->state >= IBV_QPS_RTS;
 }
 
 static inline bool rove_may_inline(uint8_t opcode)

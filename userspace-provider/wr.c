@@ -99,7 +99,7 @@ static struct rove_send_wqe *begin(struct ibv_qp_ex *ibqp, uint8_t opcode)
 		return NULL;
 	}
 	if (unlikely(rove_wq_full(&qp->sq))) {
-		fail(qp, ENOMEM);
+		fail(qp, rove_no_room(&qp->sq));
 		return NULL;
 	}
 

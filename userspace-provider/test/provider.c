@@ -61,7 +61,7 @@ static struct pair make_pair(void)
 	p.rqp = to_rove_qp(p.qp);
 	p.sq = fake_sq;
 	p.rq = fake_rq;
-	p.qp->state = IBV_QPS_RTS;
+	p.rqp->state = IBV_QPS_RTS;
 	return p;
 }
 
@@ -217,7 +217,9 @@ static void t_states(void)
 	for (i = 0; i < 7; i++) {
 		attr.qp_state = want[i].state;
 		CHECK(!fake_ops->modify_qp(p.qp, &attr, IBV_QP_STATE));
-		CHECK(p.qp->state == want[i].state);
+		CHECK(p.rqp->state == want[i].state);
+		/* What another thread has seen of it before is of no account. */
+		p.qp->state = i ? want[i - 1].state : IBV_QPS_ERR;
 		bad = NULL;
 		rbad = NULL;
 		CHECK(fake_ops->post_send(p.qp, &wr, &bad) == want[i].send);
@@ -228,7 +230,7 @@ static void t_states(void)
 	attr.qp_state = IBV_QPS_RTS;
 	fake_modify_errno = EINVAL;
 	CHECK(fake_ops->modify_qp(p.qp, &attr, IBV_QP_STATE) == EINVAL);
-	CHECK(p.qp->state == IBV_QPS_ERR);
+	CHECK(p.rqp->state == IBV_QPS_ERR);
 	fake_modify_errno = 0;
 	drop_pair(&p);
 }
@@ -381,7 +383,7 @@ static void t_full(void)
 	fake_sq_depth = 0;
 	p = make_pair();
 	fake_sq_depth = 8;
-	CHECK(send_n(&p, 1, &bad) == ENOMEM);
+	CHECK(send_n(&p, 1, &bad) == EINVAL);
 	drop_pair(&p);
 }
 
@@ -490,7 +492,7 @@ static void t_sig_all(void)
 
 	fake_ops->destroy_qp(p.qp);
 	p.qp = make_qp_attr(p.cq, 0, 0, 1);
-	p.qp->state = IBV_QPS_RTS;
+	to_rove_qp(p.qp)->state = IBV_QPS_RTS;
 	CHECK(!(to_rove_qp(p.qp)->vqp.comp_mask & VERBS_QP_EX));
 	CHECK(!fake_ops->post_send(p.qp, &wr, &bad));
 	wqe = fake_slot(&fake_sq, 0);
@@ -582,13 +584,13 @@ static void t_wr_api(void)
 		qpx->wr_send(qpx);
 	qpx->wr_set_sge(qpx, 1, 1, 1);
 	CHECK(qpx->wr_complete(qpx) == ENOMEM && p.rqp->sq.prod == 7);
-	p.qp->state = IBV_QPS_INIT;
+	p.rqp->state = IBV_QPS_INIT;
 	qpx->wr_start(qpx);
 	qpx->wr_send(qpx);
 	CHECK(qpx->wr_complete(qpx) == EINVAL && p.sq.hdr->prod == 7);
 
 	/* The lock is free, and the wake-up is made once. */
-	p.qp->state = IBV_QPS_RTS;
+	p.rqp->state = IBV_QPS_RTS;
 	p.sq.hdr->flags = ROVE_RING_NEED_WAKEUP;
 	fake_writes = 0;
 	qpx->wr_start(qpx);
@@ -799,7 +801,7 @@ static void t_forget(void)
 	CHECK(wc[0].wr_id == 1 && wc[1].wr_id == 2 && wc[2].wr_id == 4 &&
 	      wc[3].wr_id == 5);
 	/* From the beginning again. */
-	p.qp->state = IBV_QPS_RTS;
+	p.rqp->state = IBV_QPS_RTS;
 	CHECK(!send_n(&p, 8, &bad) && p.sq.hdr->prod == 8);
 
 	for (i = 0; i < 3; i++)
@@ -1193,7 +1195,7 @@ static void t_xrc(void)
 		.attr = { 8, 1, 0 }, .srq_type = IBV_SRQT_XRC, .pd = pd,
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD,
-		.cq = cq,
+		.cq = cq, .srq_context = &sa,
 	};
 	struct ibv_qp_open_attr qa = { .qp_num = 99, .qp_type = IBV_QPT_XRC_RECV };
 	struct ibv_qp_init_attr_ex attr = {
@@ -1210,6 +1212,7 @@ static void t_xrc(void)
 	sa.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 	srq = fake_ops->create_srq_ex(ctx, &sa);
 	CHECK(srq && !fake_ops->get_srq_num(srq, &num) && num == 0x1234);
+	CHECK(srq->srq_context == &sa && srq->pd == pd);
 	CHECK(!post_srq(srq, 1) && fake_srq.hdr->prod == 1);
 	/* It receives nothing, and holds no CQ for that. */
 	attr.send_cq = cq;

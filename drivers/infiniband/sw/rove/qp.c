@@ -457,9 +457,14 @@ static int get_request(struct rove_dev *rdev, const struct ib_qp_init_attr *init
 	u32 known = init->qp_type == IB_QPT_UD ? ROVE_QP_NO_OWN_MULTICAST : 0;
 	int ret;
 
+	if (!udata->inlen)
+		return 0;
 	ret = ib_copy_from_udata(req, udata, min(sizeof(*req), udata->inlen));
 	if (ret)
 		return ret;
+	if (udata->inlen < sizeof(*req) ||
+	    !ib_is_udata_cleared(udata, sizeof(*req), udata->inlen - sizeof(*req)))
+		return -EINVAL;
 	if (req->flags & ~known || req->rsvd) {
 		rove_refuse(&rdev->ibdev,
 			    "create_qp: the provider asks for flags %#x, at most %#x for this type",
