@@ -4,6 +4,7 @@
 #	make modules [KVER=6.12 | KDIR=/path/to/kernel/build [ARCH=um]]
 #	make provider [RDMA_CORE_SRC=/path/to/rdma-core]
 #	make install [DESTDIR=] [KVER= | KDIR=]
+#	make install-provider [DESTDIR=]	all but the module, which comes by DKMS
 #	make demo		two links in a VM, ib_write_bw and ib_write_lat
 #	make check		the main tests on 6.12, a core set on 6.1, the simulator, a debug kernel
 #	make check-all		all tests on both kernels
@@ -47,9 +48,10 @@ bdir := $(CURDIR)/build/$(kver)
 kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 	$(if $(ROVE_TEST_MODULES),ROVE_TEST_MODULES=1)
 
-libdir ?= $(shell d=$$(pkg-config --variable=libdir libibverbs 2>/dev/null); echo $${d:-/usr/lib})
+# where the libibverbs is that the provider is for
+libdir ?= $(shell realpath "$$(dirname "$$($(CC) -print-file-name=libibverbs.so)")")
 
-.PHONY: all setup modules provider install demo check check-all debugcheck bench grow devices migrate sim sim-deep fuzz sim-cost clean selftests FORCE
+.PHONY: all setup modules provider install install-provider demo check check-all debugcheck bench grow devices migrate sim sim-deep fuzz sim-cost clean selftests FORCE
 
 all: modules provider
 
@@ -83,10 +85,12 @@ selftests:
 
 # The headers have no System.map, so modules_install leaves depmod out; and no
 # key of the kernel's: for Secure Boot sign with your own (README).
-install: modules provider
+install: modules install-provider
 	$(kmake) $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) \
 		CONFIG_MODULE_SIG_ALL= modules_install
 	$(if $(DESTDIR),,depmod $(kver))
+
+install-provider: provider
 	install -D -m 644 userspace-provider/librove-rdmav34.so $(DESTDIR)$(libdir)/libibverbs/librove-rdmav34.so
 	install -d $(DESTDIR)/etc/libibverbs.d
 	echo "driver rove" > $(DESTDIR)/etc/libibverbs.d/rove.driver

@@ -30,11 +30,11 @@ moving() {
 	return $rc
 }
 last_a=0 last_b=0
-# Nothing reaches either end for a while.
+# Nothing reaches one of the ends, for longer than that is kept from its CPU.
 stalled() {
 	local a b
 	a=$(counter "$LA" rcvd_pkts) b=$(counter "$LB" rcvd_pkts)
-	read -rt 0.3 <> <(:) || :
+	read -rt $slow <> <(:) || :
 	(($(counter "$LA" rcvd_pkts) == a || $(counter "$LB" rcvd_pkts) == b))
 }
 

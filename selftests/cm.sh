@@ -78,7 +78,7 @@ streams() {
 
 # With -T a whoever is told together of the last message and of the peer's shutdown gives up
 # with POLLHUP, 16, and leaves the message: another try.  The slower the machine, the likelier.
-hung_up() { grep -q '(16): rstream' "$tmp/lucky"; }
+hung_up() { grep -q '(16): rstream' "$tmp/lucky.hung_up"; }
 async_streams() { lucky hung_up streams "$@"; }
 
 # Without -T b, and riostream always, they spin: on one CPU each message costs ticks.

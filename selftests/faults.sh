@@ -150,7 +150,7 @@ if topo_bond; then
 	t "a link on the bond's active slave, which has the bond's address" link_on_slave &&
 		goes_on "with that link the bond's cable is pulled, three times" -4 failover
 else
-	skip "a bond" "no bonding in this kernel"
+	lacks "a bond" "no bonding in this kernel"
 fi
 topo_del
 

@@ -26,7 +26,7 @@ told() {
 # flow_start ADDRESS-A ADDRESS-B OPTIONS: both programs in the initial namespace; they spin, and
 # let what disturbs them go first
 flow_start() {
-	local ga gb p=$((port++)); echo $port > "$tmp/port"
+	local ga gb p=$((port++))
 	ga=$(gid_index "$LA" "$1") && gb=$(gid_index "$LB" "$2") || { echo "no GIDs"; return 1; }
 	shift 2
 	nice -n 10 "$bin/flow" -d "$LA" -g "$ga" -p $p "$@" > "$tmp/flow.a" 2>&1 & flow_a=$!

@@ -117,7 +117,7 @@ trace() {
 		 'rove_retry: .*, from psn ' 'rove_state: .* RTS'; do
 		grep -m 1 "$e" "$tmp/trace" || { echo "no $e"; return 1; }
 	done
-	echo > $dir/trace; pp 20
+	echo > $dir/trace; pp 20 || return
 	! grep rove_ $dir/trace
 }
 name="tracepoints: work request, completion, packets sent and received, retry, state; nothing when off"
@@ -128,7 +128,6 @@ if [[ -d $dir ]]; then t "$name" trace; else skip "$name" "no tracefs"; fi
 # alone HOW [OPTIONS]: does a server come so far that it listens?  HOW execs it
 alone() {
 	local how=$1 p=$((port++)) pid rc; shift
-	echo "$port" > "$tmp/port"
 	$how ip netns exec "$NSA" ${unprivileged:-} ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p $p "$@" > "$tmp/out" 2>&1 & pid=$!
 	wait_for 10 eval "listening '$NSA' $p || gone $pid"
 	listening "$NSA" $p; rc=$?

@@ -24,7 +24,7 @@ secure() {	# ADDRESS-A ADDRESS-B
 	for ns in "$NSA" "$NSB"; do sa "$ns" "$1" "$2" 0x101 && sa "$ns" "$2" "$1" 0x102 || return; done
 	policies "$NSA" "$1" "$2" && policies "$NSB" "$2" "$1"
 }
-secure $A4 $B4 && secure $A6 $B6 2> /dev/null || skip_all "no IPsec in this kernel"
+secure $A4 $B4 && secure $A6 $B6 || { lacks "IPsec" "no IPsec in this kernel"; done_testing; }
 
 capture() {	# FILTER COMMAND...: how many packets of the filter pass va meanwhile
 	local filter=$1 dump; shift

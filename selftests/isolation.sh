@@ -54,7 +54,7 @@ poisoned() {
 	done
 }
 zcat /proc/config.gz > "$tmp/config" 2>/dev/null || cat "/boot/config-$(uname -r)" > "$tmp/config" 2>/dev/null
-t "memory is poisoned as asked for at boot" poisoned
+grep -qE '(slub_debug|page_poison|init_on_alloc)=' /proc/cmdline && t "memory is poisoned as asked for at boot" poisoned
 say "$(sed 's/^#* *//' "$tmp/t.out" | tr '\n' ' ')"
 t "a program of nobody's" for_nobody isolation
 # each packet by itself: a super-packet hides the padding of all but the last

@@ -19,11 +19,12 @@ t "its QPs are in rdma res" eval 'rdma res show qp | grep -q rove_ktest'
 looked_at() { rdma res show mr -dd | grep "dev $LB.*rove_ktest" && rdma statistic show mr; }
 t "its fast-registration MR in rdma res and rdma statistic" looked_at
 t "link delete under a kernel consumer" timeout 60 rdma link delete "$LA"
-ktest_points
+ktest_points "$LA: drained when its device went away"
 t "ip link del under a kernel consumer" timeout 60 ip -n "$NSB" link del vb
-wait_for 30 eval '[[ ! -e /sys/class/infiniband/$LB ]]'
-ktest_points
+t "its link goes" wait_for 30 eval '[[ ! -e /sys/class/infiniband/$LB ]]'
+ktest_points "$LB: drained when its device went away"
 t "the module unloads" timeout 60 rmmod rove_ktest
+ktest_points
 t "rove unloads" timeout 60 rmmod rove
 LA= LB=
 done_testing

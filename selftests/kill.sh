@@ -18,7 +18,7 @@ ready() { topo_pair 4200 && links; }
 
 # storm PROGRAM WHAT...: start it, wait for traffic, do WHAT, everybody ends
 storm() { lucky ended_early storm_ "$@"; }
-ended_early() { doubtful && grep -q '^one has ended' "$tmp/lucky"; }
+ended_early() { doubtful && grep -q '^one has ended' "$tmp/lucky.ended_early"; }
 storm_() {
 	local prog=$1 base addr=$A4; shift
 	[[ $FLAT ]] && addr=127.0.0.1

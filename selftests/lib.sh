@@ -85,8 +85,8 @@ stretch() {
 	args=("$@")
 	[[ $1 == timeout ]] || return 0
 	for ((i = 1; i < $#; i++)); do
-		if [[ ${args[i]} =~ ^[0-9]+$ && ${args[i - 1]} != -[ks] ]]; then
-			args[i]=$((args[i] * slow))
+		if [[ ${args[i]} =~ ^[0-9.]+$ && ${args[i - 1]} != -[ks] ]]; then
+			args[i]=$(awk "BEGIN { print ${args[i]} * $slow }")
 			return
 		fi
 	done
@@ -329,16 +329,18 @@ gid_index() {
 	return 1
 }
 
-# no_objects KIND...: programs have none on rove's links (ib_core and rdma_cm keep theirs)
+# no_objects KIND...: programs have none on our links (ib_core and rdma_cm keep theirs)
 no_objects() {
 	local kind
 	for kind; do
-		! rdma resource show "$kind" 2>/dev/null | grep rove | grep -v 'comm \[' || return 1
+		rdma resource show "$kind" > "$tmp/objects" || return
+		! grep -E "(link|dev) ($DRIVER_A|$DRIVER_B)" "$tmp/objects" | grep -v 'comm \[' || return
 	done
 }
 
 # --- a server and a client ------------------------------------------------------------
 
+ends_of() { head -n 4 "$1"; echo ...; tail -n 10 "$1"; }
 listening() { inns "$1" ss -Hltn "sport = :$2" | grep -q .; }
 # likewise, for a listener of rdma_cm's
 cm_listening() { inns "$1" rdma resource show cm_id | grep -q "LISTEN.*:$2 "; }
@@ -349,10 +351,9 @@ cm_listening() { inns "$1" rdma resource show cm_id | grep -q "LISTEN.*:$2 "; }
 # address (IPv4) for a TCP connection, %a4 and %a6 its link's, %c4 and %c6 the
 # client's link's.  The client starts when the server listens, as $READY
 # (listening, cm_listening) sees it.  Output: $tmp/server, $tmp/client.
-both() {
+both_once() {
 	local limit=$1 side=$2 srv=$3 cli=$4 sns cns sdev cdev saddr caddr pid rc src p=$((port++))
 	local s4 s6 c4 c6 sa4 sa6 ca4 ca6
-	echo "$port" > "$tmp/port"
 	if [[ $side == A ]]; then
 		sns=$NSA cns=$NSB sdev=$LA cdev=$LB saddr=$A4 sa4=$A4 sa6=$A6 ca4=$B4 ca6=$B6
 		s4=$(gid_index "$LA" $A4) s6=$(gid_index "$LA" $A6) c4=$(gid_index "$LB" $B4) c6=$(gid_index "$LB" $B6)
@@ -365,6 +366,7 @@ both() {
 	srv=${srv//%c4/$ca4} srv=${srv//%c6/$ca6} cli=${cli//%c4/$ca4} cli=${cli//%c6/$ca6}
 	srv=${srv//%d/$sdev} srv=${srv//%g4/$s4} srv=${srv//%g6/$s6} srv=${srv//%p/$p}
 	cli=${cli//%d/$cdev} cli=${cli//%g4/$c4} cli=${cli//%g6/$c6} cli=${cli//%p/$p} cli=${cli//%s/$saddr}
+	: > "$tmp/client"
 	spawn "$sns" timeout -k 5 "$limit" bash -c "$srv" > "$tmp/server" 2>&1 &
 	pid=$!
 	if ! wait_for 30 eval "${READY:-listening} '$sns' $p || gone $pid" || gone $pid; then
@@ -377,26 +379,28 @@ both() {
 	if ((rc)); then kill $pid 2>/dev/null; fi
 	wait $pid; src=$?
 	if ((rc || src)); then
-		echo "client ($rc): $cli"; tail -n 15 "$tmp/client"
-		echo "server ($src): $srv"; tail -n 15 "$tmp/server"
+		echo "client ($rc): $cli"; ends_of "$tmp/client"
+		echo "server ($src): $srv"; ends_of "$tmp/server"
 		return 1
 	fi
 }
 
+# perftest measures the CPU's clock first, and gives up when a busy machine makes it
+# doubt the result: then once more.
+doubtful() { grep -qs 'Correlation coefficient' "$tmp/client" "$tmp/server"; }
+both() { lucky doubtful both_once "$@"; }
+
 # lucky EXCUSE COMMAND...: up to five times, or more on a slow kernel, where the command EXCUSE
-# says that the failure is no fault of ours; what it has printed last is in $tmp/lucky
+# says that the failure is no fault of ours; what it has printed last is in $tmp/lucky.EXCUSE
 lucky() {
 	local excuse=$1 try; shift
 	for ((try = 1; ; try++)); do
-		"$@" > "$tmp/lucky" && return
+		"$@" > "$tmp/lucky.$excuse" && return
 		((try < 5 * slow)) && $excuse || break
 	done
-	cat "$tmp/lucky"
+	cat "$tmp/lucky.$excuse"
 	return 1
 }
-# perftest measures the CPU's clock first, and gives up when a busy machine makes it
-# doubt the result.
-doubtful() { grep -qs 'Correlation coefficient' "$tmp/client" "$tmp/server"; }
 # as both, for perftest: there is a figure as well
 measured() {
 	both "$@" || return
@@ -490,8 +494,18 @@ take_points() {
 }
 # c_points NAME COMMAND...: likewise, of a program that is run now
 c_points() {
-	"${@:2}" > "$tmp/points"
+	local rc failed=$T_FAILED
+	"${@:2}" > "$tmp/points"; rc=$?
 	take_points "$1" "$tmp/points"
+	((rc == 0 || T_FAILED > failed)) || not_ok "$1 ends well: exit code $rc"
+}
+
+# lacks WHAT WHY: a distribution's kernel has it, so that it cannot be made is a failure there
+lacks() {
+	case $(uname -r) in
+	*-amd64) not_ok "$1: $2" ;;
+	*) skip "$1" "$2" ;;
+	esac
 }
 
 # new_cgroup CONTROLLER: a control group of the test's own, $cg.  4, and the reason: there are
@@ -506,12 +520,12 @@ new_cgroup() {
 # in_cgroup COMMAND...: instead of this shell
 in_cgroup() { echo $BASHPID > $cg/cgroup.procs && exec "$@"; }
 
-# The kernel consumer, and what it has said since the last call, as points of this test.
-# (The log is empty when a test starts.)
+# ktest_points [WHAT]: what the kernel consumer has said since the last call, as points of this
+# test, WHAT among them.  (The log is empty when a test starts.)
 ktest=$here/../build/$(uname -r)/selftests/kmod/rove_ktest.ko
 ktest_said=0
 ktest_points() {
-	local line all="$tmp/ktest"
+	local line all="$tmp/ktest" wanted=$1
 	dmesg | sed -n 's/^.*rove_ktest: //p' > "$all"
 	while IFS= read -r line; do
 		case $line in
@@ -519,6 +533,8 @@ ktest_points() {
 		"not ok "*) not_ok "${line#not ok * - }" ;;
 		"#"*) echo "$line" ;;
 		esac
+		[[ $wanted && $line == *"ok "*"$wanted"* ]] && wanted=
 	done < <(tail -n +$((ktest_said + 1)) "$all")
 	ktest_said=$(wc -l < "$all")
+	[[ -z $wanted ]] || not_ok "the kernel consumer says: $wanted"
 }

@@ -58,6 +58,6 @@ if nA tc qdisc replace dev va root tbf rate 64kbit burst 4kb limit 4mb &&
 	t "and ends when they are gone" wait_for 60 gone $pid
 else
 	t "nothing is left of the queue pairs" nothing_left
-	skip "packets in a token bucket" "this kernel has none"
+	lacks "packets in a token bucket" "this kernel has none"
 fi
 done_testing

@@ -89,7 +89,7 @@ loop() {
 	local i
 	ip link add d0 type dummy
 	for i in {1..20}; do
-		rdma link add rove0 type rove netdev d0 && rdma link delete rove0 || return
+		rdma link add rove0 type rove netdev d0 && rdma link delete rove0 || break
 	done
 	no_links && port_free
 	local rc=$?
@@ -142,10 +142,11 @@ upper_traffic() {	# KIND ARGS...
 	ip link add up0 type "$kind" "$@" && ip link set d0 down && ip link set d0 master up0 && ip link set d0 up && ip link set up0 up &&
 	ip addr add 10.99.5.1/24 dev up0 &&
 	rdma link add rove0 type rove netdev d0 && inns "$ns" rdma link add rove1 type rove netdev p0 &&
-	wait_for 20 gid_index rove0 10.99.5.1 && wait_for 20 gid_index rove1 10.99.5.2 || return
-	timeout 60 ibv_rc_pingpong -d rove0 -g "$(gid_index rove0 10.99.5.1)" -p 18710 -n 50 -c & srv=$!
-	wait_for 20 listening "" 18710
-	timeout 60 ibv_rc_pingpong -d rove1 -g "$(gid_index rove1 10.99.5.2)" -p 18710 -n 50 -c 127.0.0.1 && wait $srv
+	wait_for 20 gid_index rove0 10.99.5.1 && wait_for 20 gid_index rove1 10.99.5.2 && {
+		timeout 60 ibv_rc_pingpong -d rove0 -g "$(gid_index rove0 10.99.5.1)" -p 18710 -n 50 -c & srv=$!
+		wait_for 20 listening "" 18710
+		timeout 60 ibv_rc_pingpong -d rove1 -g "$(gid_index rove1 10.99.5.2)" -p 18710 -n 50 -c 127.0.0.1 && wait $srv
+	}
 	local rc=$?
 	rdma link delete rove0; rdma link delete rove1; ip link del d0; ip link del up0; ip netns del "$ns"
 	return $rc

@@ -9,17 +9,8 @@ topo_pair 4200 && links || bail "two links"
 
 # datagrams NAME ADDRESS GROUP: its cases as test points of ours
 datagrams() {
-	local name=$1 line
 	nA timeout 60 "$bin/datagrams" "$LA" "$(gid_index "$LA" "$2")" "$3" > "$tmp/out"
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) ok "$name: ${line#ok * - }" ;;
-		"not ok "*) not_ok "$name: ${line#not ok * - }" ;;
-		"1.."*) return 0 ;;
-		*) say "$line" ;;
-		esac
-	done < "$tmp/out"
-	not_ok "$name: runs to its end"
+	take_points "$1" "$tmp/out" "$1: "
 }
 datagrams IPv4 $A4 ::ffff:239.77.0.1
 t "nothing is left of who attached and never detached" wait_for 10 no_objects qp cq pd

@@ -5,7 +5,7 @@
 # and its ping-pong.  With "core" the check over RC, and the ping-pong over UD.
 # timeout: 200
 . "$(dirname "$0")/lib.sh"
-command -v mpirun NPopenmpi > /dev/null || skip_all "no Open MPI or NetPIPE (Debian: openmpi-bin, netpipe-openmpi)"
+{ command -v mpirun && command -v NPopenmpi; } > /dev/null || skip_all "no Open MPI or NetPIPE (Debian: openmpi-bin, netpipe-openmpi)"
 
 topo_pair 4200 && links || bail "two links"
 

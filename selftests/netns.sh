@@ -13,7 +13,7 @@ pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -s 4096 -n 100" "ibv_
 # both programs in the initial namespace, or each in the other's
 from_outside() {
 	local a=$1 b=$2 sp pid
-	sp=$((port++)); echo $port > "$tmp/port"
+	sp=$((port++))
 	spawn "$a" timeout 60 ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p $sp -c -n 100 > "$tmp/s" 2>&1 & pid=$!
 	wait_for 20 listening "$a" $sp
 	inns "$b" timeout 60 ibv_rc_pingpong -d "$LB" -g "$(gid_index "$LB" $B4)" -p $sp -c -n 100 "$3" > "$tmp/c" 2>&1 || { cat "$tmp/c" "$tmp/s"; return 1; }

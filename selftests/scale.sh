@@ -65,7 +65,9 @@ soak() {
 	again as_nobody timeout 900 "/tmp/scribbler.$$" $(ends) 20 & pids+=($!)
 	for prog in "ib_write_bw -s 65536" "ib_read_bw -s 65536" "ib_send_bw -s 4096" "ib_send_bw -c UD -s 1024"; do
 		port=$((port + 100))
-		(while ((SECONDS < end)); do
+		(tmp=$tmp/$port
+		mkdir "$tmp"
+		while ((SECONDS < end)); do
 			both 900 A "$prog -F -d %d -x %g4 -p %p -D 10" "$prog -F -d %d -x %g4 -p %p -D 10 %s" || exit 1
 		done) & pids+=($!)
 	done

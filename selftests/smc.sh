@@ -56,7 +56,7 @@ iperf() {
 }
 # The server's first message may come before the client waits for it, as both are on one
 # machine: the client drops it (smc_llc_event_handler()), and the connection is TCP's.
-by_tcp() { grep -q 'packets, not' "$tmp/lucky"; }
+by_tcp() { grep -q 'packets, not' "$tmp/lucky.by_tcp"; }
 setup() { /usr/bin/python3 "$here/smc_setup.py" "$@"; }
 t "user-defined EID" setup ueid ROVE.TEST || done_testing
 # newer kernels find out by themselves which link is whose

@@ -166,6 +166,7 @@ static void t_resources(void)
 		pair_open();
 	}
 	printf("# changed %d times on %d connections\n", changed, READERS);
+	CHECK(changed > 0);
 }
 
 static int set_timeout(int timeout)

@@ -116,7 +116,7 @@ try() {
 	esac
 	[[ $kind != ipip ]] || v6=4		# it carries IPv4 only
 	if ! set_up "$kind" > "$tmp/set_up" 2>&1; then
-		skip "$kind" "cannot be made here: $(tail -n 1 "$tmp/set_up")"
+		lacks "$kind" "cannot be made here: $(tail -n 1 "$tmp/set_up")"
 		undo
 		return
 	fi
