@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The counters of `rdma statistic` tell what happens, and `rdma res` who is there.
-# timeout: 200
+# timeout: 400
 . "$(dirname "$0")/lib.sh"
 
 # the module is loaded anew, and finds no large pages at first
