@@ -8,7 +8,7 @@
 large_pages() { sysctl -qw net.core.high_order_alloc_disable=$((! $1)); }
 extra_cleanup() { large_pages 1; }
 rmmod rove 2> /dev/null
-large_pages 0
+[[ $DRIVER_A == rove ]] && large_pages 0
 topo_pair 4200 && links || bail "two links"
 
 snap() { rdma statistic show link "$1/1" | sed 's/^link [^ ]* //' | xargs -n 2 | sort > "$tmp/$2"; }
@@ -61,7 +61,6 @@ if [[ $DRIVER_A == rove ]]; then
 	large_pages 1
 	t "when there are some again many go together" trains '>' 4
 fi
-large_pages 1
 
 # What is lost is sent again, and not much more than that: a super-packet lost costs the burst
 # that it was of, and what had been sent behind it.

@@ -8,7 +8,6 @@
  * share a super-packet with it.  It may not wait for ever, nor be forgotten.  And one that
  * takes turns with itself: it posts a few messages, and waits for them.
  */
-#include <limits.h>
 #include <sched.h>
 #include <time.h>
 

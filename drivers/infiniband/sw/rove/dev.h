@@ -192,6 +192,17 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev);
  */
 int rove_dev_register(struct rove_dev *rdev, const char *name);
 
+/**
+ * rove_get_request() - what a provider asks for beyond what ib_core knows
+ * @udata: of the command
+ * @req: zeroed; filled in, if there is anything
+ * @size: of @req
+ *
+ * Context: may sleep.
+ * Return: 0; -EFAULT; -EINVAL for a part of @req, or more than that which is not zero.
+ */
+int rove_get_request(struct ib_udata *udata, void *req, size_t size);
+
 /* The largest path MTU that fits the netdev.  Any context. */
 enum ib_mtu rove_dev_mtu(const struct rove_dev *rdev);
 

@@ -139,6 +139,19 @@ static void rove_get_dev_fw_str(struct ib_device *ibdev, char *str)
 		 ROVE_UVERBS_ABI_VERSION);
 }
 
+int rove_get_request(struct ib_udata *udata, void *req, size_t size)
+{
+	int ret;
+
+	if (!udata->inlen)
+		return 0;
+	ret = ib_copy_from_udata(req, udata, min(size, udata->inlen));
+	if (ret)
+		return ret;
+	return udata->inlen < size ||
+	       !ib_is_udata_cleared(udata, size, udata->inlen - size) ? -EINVAL : 0;
+}
+
 /* Not ib_get_eth_speed(), which complains in the log, each time, of those that say nothing. */
 void rove_dev_update_speed(struct rove_dev *rdev)
 {

@@ -215,12 +215,11 @@ struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 	if (ROVE_HAVE_DMAH)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (udata && udata->inlen) {
-		err = ib_copy_from_udata(&req, udata, min(udata->inlen, sizeof(req)));
+	if (udata) {
+		err = rove_get_request(udata, &req, sizeof(req));
 		if (err)
 			return ERR_PTR(err);
-		if (udata->inlen < sizeof(req) || req.flags & ~ROVE_MR_NULL || req.rsvd ||
-		    !ib_is_udata_cleared(udata, sizeof(req), udata->inlen - sizeof(req)))
+		if (req.flags & ~ROVE_MR_NULL || req.rsvd)
 			return ERR_PTR(-EINVAL);
 		if (req.flags & ROVE_MR_NULL)
 			return rove_null_mr(ibpd);

@@ -457,14 +457,9 @@ static int get_request(struct rove_dev *rdev, const struct ib_qp_init_attr *init
 	u32 known = init->qp_type == IB_QPT_UD ? ROVE_QP_NO_OWN_MULTICAST : 0;
 	int ret;
 
-	if (!udata->inlen)
-		return 0;
-	ret = ib_copy_from_udata(req, udata, min(sizeof(*req), udata->inlen));
+	ret = rove_get_request(udata, req, sizeof(*req));
 	if (ret)
 		return ret;
-	if (udata->inlen < sizeof(*req) ||
-	    !ib_is_udata_cleared(udata, sizeof(*req), udata->inlen - sizeof(*req)))
-		return -EINVAL;
 	if (req->flags & ~known || req->rsvd) {
 		rove_refuse(&rdev->ibdev,
 			    "create_qp: the provider asks for flags %#x, at most %#x for this type",
@@ -625,6 +620,8 @@ static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mas
 	struct ib_device *ibdev = qp->ibqp.device;
 	struct rove_dev *rdev = qp->rdev;
 	enum ib_mtu fits = rove_dev_mtu(rdev);
+	/* Not all rights mean something to a QP, but programs give it those of their regions. */
+	int unknown = attr->qp_access_flags & ~(ROVE_MR_ACCESS | IB_ACCESS_ON_DEMAND);
 
 #define CHECK(bit, field, most)						\
 	(mask & (bit) &&						\
@@ -640,12 +637,9 @@ static int check_attr(struct rove_qp *qp, const struct ib_qp_attr *attr, int mas
 	    CHECK(IB_QP_DEST_QPN, dest_qp_num, ROVE_PSN_MASK))
 		return -EINVAL;
 #undef CHECK
-	/* Not all of them mean something to a QP, but programs give it those of their regions. */
-	if (mask & IB_QP_ACCESS_FLAGS &&
-	    attr->qp_access_flags & ~(ROVE_MR_ACCESS | IB_ACCESS_ON_DEMAND)) {
+	if (mask & IB_QP_ACCESS_FLAGS && unknown) {
 		rove_refuse(ibdev, "modify_qp: qp_access_flags %#x, %#x is not known",
-			    attr->qp_access_flags,
-			    attr->qp_access_flags & ~(ROVE_MR_ACCESS | IB_ACCESS_ON_DEMAND));
+			    attr->qp_access_flags, unknown);
 		return -EOPNOTSUPP;
 	}
 	if (mask & IB_QP_PORT && attr->port_num != 1) {

@@ -183,6 +183,8 @@ static void set_alarm(struct rove_requester *req, u64 rto, u64 probe)
 
 static void stop_rto(struct rove_requester *req)
 {
+	req->rto_put_off = false;
+	req->probe_put_off = false;
 	set_alarm(req, ROVE_NO_DEADLINE, ROVE_NO_DEADLINE);
 }
 
@@ -195,12 +197,9 @@ static void restart_rto(struct rove_tqp *t, u64 now)
 {
 	struct rove_requester *req = &t->req;
 
-	req->rto_put_off = false;
-	req->probe_put_off = false;
+	stop_rto(req);
 	if (t->timeout && req->psn_una != req->psn_next)
 		set_alarm(req, now + rto(t), now + req->probe_wait);
-	else
-		stop_rto(req);
 }
 
 /*
@@ -335,8 +334,6 @@ static void go_back(struct rove_tqp *t)
 	req->went_back = true;
 	req->read_piece = 0;
 	req->progress_at = 0;
-	req->rto_put_off = false;
-	req->probe_put_off = false;
 	stop_rto(req);
 }
 
