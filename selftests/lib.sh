@@ -478,17 +478,22 @@ traffic_was_right() {
 
 # take_points NAME FILE [PREFIX]: what a program of ours has printed, as points of this test.
 # It ends with how many they are, unless something that is no test of its own has failed.
+# A program says first why a point fails; here, as everywhere in a script, that comes after it.
 take_points() {
-	local name=$1 line n=0 ended=
+	local name=$1 line n=0 ended= why=
 	while IFS= read -r line; do
 		case $line in
-		"ok "*) ok "$3${line#ok * - }"; ((n++)) ;;
-		"not ok "*) not_ok "$3${line#not ok * - }"; ((n++)) ;;
-		"1..$n") ((n)) && ended=1 ;;
-		"1..0 # SKIP "*) ended=1; skip "$name" "${line#*SKIP }" ;;
-		*) echo "# ${line#\# }" ;;
+		"ok "*) ok "$3${line#ok * - }" ;;
+		"not ok "*) not_ok "$3${line#not ok * - }" ;;
+		"1..$n") ((n)) && ended=1; continue ;;
+		"1..0 # SKIP "*) ended=1; skip "$name" "${line#*SKIP }"; continue ;;
+		*) why+="# ${line#\# }"$'\n'; continue ;;
 		esac
+		((++n))
+		echo -n "$why"
+		why=
 	done < "$2"
+	echo -n "$why"
 	[[ $ended ]] || not_ok "$name runs to its end"
 	return 0
 }
