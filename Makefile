@@ -90,8 +90,11 @@ install: modules install-provider
 		CONFIG_MODULE_SIG_ALL= modules_install
 	$(if $(DESTDIR),,depmod $(kver))
 
+# what "provider" has built
+so = $(if $(RDMA_CORE_SRC),$(wildcard $(RDMA_CORE_SRC)/build-rove/lib/librove-rdmav*.so),userspace-provider/librove-rdmav34.so)
+
 install-provider: provider
-	install -D -m 644 userspace-provider/librove-rdmav34.so $(DESTDIR)$(libdir)/libibverbs/librove-rdmav34.so
+	install -D -m 644 $(so) $(DESTDIR)$(libdir)/libibverbs/$(notdir $(so))
 	install -d $(DESTDIR)/etc/libibverbs.d
 	echo "driver rove" > $(DESTDIR)/etc/libibverbs.d/rove.driver
 	install -D -m 644 include/uapi/rdma/rove-abi.h $(DESTDIR)/usr/include/rdma/rove-abi.h
