@@ -1181,6 +1181,38 @@ static void t_reset(void)
 	munmap(q, LEN);
 }
 
+/* A READ's answer finds its place while the page of what is to be written next is on its way. */
+static void t_aside(void)
+{
+	char *p = fresh(LEN), *q = fresh(LEN);
+	struct ibv_mr *m = ibv_reg_mr(b.pd, p, LEN, ODP), *mq = ibv_reg_mr(b.pd, q, LEN, ODP);
+	struct ibv_sge answer = { (uintptr_t)q, 8, mq->lkey };
+	struct ibv_sge his = { (uintptr_t)p, 4096, m->lkey };
+	struct ibv_send_wr second = {
+		.wr_id = 2, .sg_list = &his, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)near + 4096, src->rkey },
+	}, first = {
+		.wr_id = 1, .next = &second, .sg_list = &answer, .num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)near, src->rkey },
+	}, *bad;
+	int fd = watch(p);
+	struct ibv_wc wc;
+
+	CHECK(m && mq);
+	scramble(near, 8);
+	CHECK(!ibv_post_send(b.qp, &first, &bad));
+	CHECK(monitor_asked(fd) == p);
+	CHECK(!done(b.cq, &wc) && wc.wr_id == 1 && !memcmp(near, q, 8));
+
+	CHECK(!close(fd));
+	CHECK(!done(b.cq, &wc) && wc.wr_id == 2);
+	CHECK(!ibv_dereg_mr(m) && !ibv_dereg_mr(mq));
+	munmap(p, LEN);
+	munmap(q, LEN);
+}
+
 #define WAITING	24	/* more than there are workers for a process */
 
 /* QPs go while their pages are on their way, and while nobody has begun with them. */
@@ -1256,11 +1288,13 @@ int main(int argc, char **argv)
 	fd = monitor_open();
 	if (fd < 0) {
 		skipped("memory that the program brings itself", "no userfaultfd()");
+		skipped("an answer does not wait for the page of what is behind", "no userfaultfd()");
 		skipped("a queue pair is reset while it waits for such memory", "no userfaultfd()");
 		skipped("queue pairs go while they wait for such memory", "no userfaultfd()");
 	} else {
 		close(fd);
 		run("memory that the program brings itself", t_monitored);
+		run("an answer does not wait for the page of what is behind", t_aside);
 		run("a queue pair is reset while it waits for such memory", t_reset);
 		run("queue pairs go while they wait for such memory", t_waiting);
 	}

@@ -124,7 +124,7 @@ struct chunk {
 };
 
 /**
- * struct miss - what the requester, or the responder, of a QP waits for
+ * struct miss - what the requester, or the responder, of a QP waits for, to read or to write
  * @work: brings it
  * @all: whose; referenced while @busy
  * @odp: where; referenced while @busy
@@ -163,13 +163,14 @@ enum want {
  * @refs: the QP's, and one for each that is @busy
  * @lock: guards @qp
  * @qp: NULL when it is gone
- * @side: the requester's and the responder's
+ * @miss: the requester's and the responder's, of each what it reads and what it writes: an
+ *	answer's place is not to wait for the page of what is posted behind the question
  */
 struct rove_misses {
 	refcount_t refs;
 	spinlock_t lock;	/* see above */
 	struct rove_qp *qp;
-	struct miss side[2];
+	struct miss miss[4];
 };
 
 /* Every process that has regions, by its memory's address. */
@@ -791,14 +792,15 @@ static void bring_missed(struct work_struct *work)
 static struct rove_misses *new_misses(struct rove_qp *qp)
 {
 	struct rove_misses *all = kzalloc(sizeof(*all), GFP_ATOMIC | __GFP_NOWARN);
+	int i;
 
 	if (!all)
 		return NULL;
 	refcount_set(&all->refs, 1);
 	spin_lock_init(&all->lock);
 	all->qp = qp;
-	INIT_WORK(&all->side[0].work, bring_missed);
-	INIT_WORK(&all->side[1].work, bring_missed);
+	for (i = 0; i < ARRAY_SIZE(all->miss); i++)
+		INIT_WORK(&all->miss[i].work, bring_missed);
 	return all;
 }
 
@@ -813,11 +815,11 @@ int rove_odp_fault(struct rove_qp *qp, struct rove_region *r, u64 va, u32 len,
 		rove_qp_want_memory(qp);
 		return -EAGAIN;
 	}
-	m = &qp->misses->side[responder];
+	m = &qp->misses->miss[2 * responder + write];
 	if (m->busy)
 		return -EAGAIN;
 	/* In vain before: say so, once. */
-	if (m->err && m->key == r->key && m->write == write &&
+	if (m->err && m->key == r->key &&
 	    m->va >> PAGE_SHIFT == va >> PAGE_SHIFT) {
 		m->err = 0;
 		return -EFAULT;
@@ -858,9 +860,9 @@ void rove_odp_cancel(struct rove_misses *all)
 
 	if (!all)
 		return;
-	for (i = 0; i < ARRAY_SIZE(all->side); i++) {
-		if (cancel_work(&all->side[i].work)) {
-			put_odp(all->side[i].odp);
+	for (i = 0; i < ARRAY_SIZE(all->miss); i++) {
+		if (cancel_work(&all->miss[i].work)) {
+			put_odp(all->miss[i].odp);
 			put_misses(all);
 		}
 	}

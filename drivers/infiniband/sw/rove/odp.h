@@ -63,7 +63,8 @@ void *rove_odp_addr(const struct rove_region *r, u64 va, u32 *len, bool write);
  * @va: the first that is missing
  * @len: bytes from there on that will be needed, too
  * @write: to be written to
- * @responder: for the responder, else for the requester; one request each
+ * @responder: for the responder, else for the requester; each waits for one page
+ *	to read and one to write
  *
  * Return: -EAGAIN; -EFAULT when this has been tried and cannot be.
  */
