@@ -194,6 +194,27 @@ static void t_timeout(void)
 	CHECK(done(a.cq, &wc) == IBV_WC_WR_FLUSH_ERR && wc.wr_id == 1);
 }
 
+/* The path alone, as uverbs has it: it adds the port. */
+static void t_path(void)
+{
+	struct ibv_qp_attr attr = attr_to(&b.gid, a.gid_index, b.qp->qp_num), is;
+	struct ibv_qp_init_attr init;
+
+	attr.ah_attr.grh.traffic_class = 0x20;
+	CHECK(!modify(&a, IBV_QPS_SQD, -1, 0));
+	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_AV));
+	CHECK(!ibv_query_qp(a.qp, &is, IBV_QP_AV, &init));
+	CHECK(is.qp_state == IBV_QPS_SQD && is.ah_attr.grh.traffic_class == 0x20 && is.port_num == 1);
+	CHECK(!modify(&a, IBV_QPS_RTS, -1, 0));
+	memset(mem_b, 0, CHUNK);
+	CHECK(!rdma(&a, a.qp, IBV_WR_RDMA_WRITE, mem_a, CHUNK, mr_a->lkey, (uintptr_t)mem_b,
+		    mr_b->rkey));
+	/* UC is done when it has sent, so what comes behind says that it is there */
+	CHECK(!post_recv(&b, mem_b + CHUNK, 0, mr_b->lkey));
+	CHECK(!rdma(&a, a.qp, IBV_WR_SEND, mem_a, 0, mr_a->lkey, 0, 0));
+	CHECK(!done(b.cq, NULL) && !memcmp(mem_a, mem_b, CHUNK));
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t i;
@@ -217,6 +238,9 @@ int main(int argc, char **argv)
 	run("SQD: no event where none was asked for", t_no_event);
 	run("responder resources changed while READs come, until one has been answered", t_resources);
 	run("SQD: another timeout counts for what is under way", t_timeout);
+	run("SQD: another path", t_path);
+	pair_type = IBV_QPT_UC;
+	run("SQD: another path of an unreliable connection", t_path);
 	printf("1..%d\n", count);
 	return failed > 0;
 }

@@ -307,9 +307,14 @@ int rove_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	/* What waits, waits by rules that are no more. */
+	rove_cq_settle(cq);
+	return 0;
+}
+
+void rove_cq_settle(struct rove_cq *cq)
+{
 	hrtimer_cancel(&cq->mod_timer);
 	rove_cq_release_event(cq);
-	return 0;
 }
 
 int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)

@@ -98,6 +98,14 @@ bool rove_cq_armed(struct rove_cq *cq);
 void rove_cq_notify(struct rove_cq *cq);
 
 /**
+ * rove_cq_settle() - send the event that is held back by moderation, if one is
+ * @cq: the CQ
+ *
+ * Context: may sleep; no rove lock held.
+ */
+void rove_cq_settle(struct rove_cq *cq);
+
+/**
  * rove_cq_forget() - drop the completions of a QP that is destroyed
  * @cq: a kernel consumer's CQ
  * @qpn: the QP, which adds no more

@@ -580,6 +580,11 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
 	wait_unused(qp);
+	/* Who then frees its CQ has told itself that no more events come. */
+	if (!qp->user && ibqp->send_cq) {
+		rove_cq_settle(to_rcq(ibqp->send_cq));
+		rove_cq_settle(to_rcq(ibqp->recv_cq));
+	}
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);
 	return 0;
@@ -799,6 +804,9 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	rove_qp_lock(qp);
 	from = (enum ib_qp_state)qp->t.state;
 	to = mask & IB_QP_STATE ? attr->qp_state : from;
+	/* uverbs adds it to an address vector; ib_core's table lacks it for UC. */
+	if (ibqp->qp_type == IB_QPT_UC && from == IB_QPS_SQD && mask & IB_QP_AV)
+		mask &= ~IB_QP_PORT;
 	ret = -EINVAL;
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != from) {
 		rove_refuse(ibqp->device, "modify_qp: cur_qp_state %s, but the QP is in %s",
