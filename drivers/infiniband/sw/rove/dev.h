@@ -172,13 +172,14 @@ static inline void rove_dev_uncharge(atomic_t *num)
 /**
  * rove_dev_alloc() - a link that nobody knows yet
  * @ndev: its netdev; a reference is taken
+ * @net: the namespace that it is born in, where the kernel lets it
  *
  * ib_dealloc_device() frees it and, by .dealloc_driver, all that it holds.
  *
  * Context: may sleep.
  * Return: the link, or NULL for want of memory.
  */
-struct rove_dev *rove_dev_alloc(struct net_device *ndev);
+struct rove_dev *rove_dev_alloc(struct net_device *ndev, struct net *net);
 
 /**
  * rove_dev_register() - hand a link to ib_core

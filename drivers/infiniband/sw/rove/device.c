@@ -467,11 +467,11 @@ static const struct ib_device_ops rove_device_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, rove_xrcd, ibxrcd),
 };
 
-struct rove_dev *rove_dev_alloc(struct net_device *ndev)
+struct rove_dev *rove_dev_alloc(struct net_device *ndev, struct net *net)
 {
 	struct rove_dev *rdev;
 
-	rdev = rove_alloc_ib_device(rove_dev, ibdev, dev_net(ndev));
+	rdev = rove_alloc_ib_device(rove_dev, ibdev, net);
 	if (!rdev)
 		return NULL;
 	rdev->stats = alloc_percpu(struct rove_stats);

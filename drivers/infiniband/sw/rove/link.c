@@ -59,20 +59,27 @@ static int rove_link_check(struct net_device *ndev)
 	return -EOPNOTSUPP;
 }
 
-static int rove_link_new(const char *name, struct net_device *ndev)
+/* The netdev's namespace, referenced; NULL: it is going away. */
+static struct net *rove_link_get_net(struct net_device *ndev)
+{
+	struct net *net;
+
+	rtnl_lock();
+	net = maybe_get_net(dev_net(ndev));
+	rtnl_unlock();
+	return net;
+}
+
+static int rove_link_make(const char *name, struct net_device *ndev, struct net *net)
 {
 	struct rove_dev *rdev;
 	int err;
 
-	err = rove_link_check(ndev);
-	if (err)
-		return err;
-
-	rdev = rove_dev_alloc(ndev);
+	rdev = rove_dev_alloc(ndev, net);
 	if (!rdev)
 		return -ENOMEM;
 
-	err = rove_net_add(rdev);
+	err = rove_net_add(rdev, net);
 	if (err)
 		goto err_dealloc;
 	err = rove_dev_register(rdev, name);
@@ -85,6 +92,23 @@ static int rove_link_new(const char *name, struct net_device *ndev)
 
 err_dealloc:
 	ib_dealloc_device(&rdev->ibdev);
+	return err;
+}
+
+static int rove_link_new(const char *name, struct net_device *ndev)
+{
+	struct net *net;
+	int err;
+
+	err = rove_link_check(ndev);
+	if (err)
+		return err;
+	/* Asked once: the netdev may move meanwhile, and then there is no link. */
+	net = rove_link_get_net(ndev);
+	if (!net)
+		return -ENODEV;
+	err = rove_link_make(name, ndev, net);
+	put_net(net);
 	return err;
 }
 

@@ -280,19 +280,11 @@ static int rove_net_enter(struct rove_net *rnet, struct rove_dev *rdev)
 	return 0;
 }
 
-int rove_net_add(struct rove_dev *rdev)
+int rove_net_add(struct rove_dev *rdev, struct net *net)
 {
-	struct rove_net *rnet;
-	struct net *net;
+	struct rove_net *rnet = rove_net(net);
 	int err = 0;
 
-	/* It does not begin to go before the link counts, or has not come about. */
-	rtnl_lock();
-	net = maybe_get_net(dev_net(rdev->ndev));
-	rtnl_unlock();
-	if (!net)
-		return -ENODEV;
-	rnet = rove_net(net);
 	mutex_lock(&rnet->lock);
 	if (!rnet->users)
 		err = rove_open_sockets(rnet, rdev->ndev->name);
@@ -306,13 +298,14 @@ int rove_net_add(struct rove_dev *rdev)
 	rcu_read_unlock();
 	rtnl_unlock();
 
-	if (!err)
-		WRITE_ONCE(rnet->users, rnet->users + 1);
-	else if (!rnet->users)
+	if (!err) {
+		rnet->users++;
+		atomic_inc(&rnet->present);
+	} else if (!rnet->users) {
 		rove_close_sockets(rnet);
+	}
 unlock:
 	mutex_unlock(&rnet->lock);
-	put_net(net);
 	return err;
 }
 
@@ -332,9 +325,11 @@ void rove_net_del(struct rove_dev *rdev)
 	synchronize_net();
 	if (rnet->users == 1)
 		rove_early_demux_forget(rnet);
-	WRITE_ONCE(rnet->users, rnet->users - 1);
-	wake_up_var(&rnet->users);
+	rnet->users--;
 	mutex_unlock(&rnet->lock);
+	/* From here on @rnet may be freed: only its address is used. */
+	if (atomic_dec_and_test(&rnet->present))
+		wake_up_var(&rnet->present);
 }
 
 static int __net_init rove_netns_init_net(struct net *net)
@@ -350,8 +345,7 @@ static int __net_init rove_netns_init_net(struct net *net)
 /*
  * @rnet is freed next, so links that another thread is taking down are waited
  * for, and one is looked for again if it was between two namespaces of ib_core
- * (not registered, but about to be).  The mutex is taken once more since the
- * thread that took the last one down may hold it still.
+ * (not registered, but about to be).
  */
 static void __net_exit rove_netns_exit_net(struct net *net)
 {
@@ -359,10 +353,8 @@ static void __net_exit rove_netns_exit_net(struct net *net)
 
 	do {
 		rove_link_unregister_all(rnet);
-	} while (!wait_var_event_timeout(&rnet->users,
-					 !READ_ONCE(rnet->users), HZ / 10));
-	mutex_lock(&rnet->lock);
-	mutex_unlock(&rnet->lock);
+	} while (!wait_var_event_timeout(&rnet->present,
+					 !atomic_read_acquire(&rnet->present), HZ / 10));
 	mutex_destroy(&rnet->lock);
 }
 

@@ -24,7 +24,9 @@ union ib_gid;
  * struct rove_net - a namespace's part
  * @net: the namespace
  * @lock: guards all below against other writers; may sleep; RTNL nests inside
- * @users: links in @links; the death of the namespace waits for it to be 0
+ * @users: links in @links
+ * @present: of these and of those that are leaving; who takes one down is done with all of
+ *	this when it no longer counts, and the death of the namespace waits for it to be 0
  * @sk4: UDP socket for IPv4, or NULL
  * @sk6: UDP socket for IPv6, or NULL (also where IPv6 is off)
  * @hooked: the netfilter hooks are in place
@@ -35,6 +37,7 @@ struct rove_net {
 	struct net *net;
 	struct mutex lock;
 	unsigned int users;
+	atomic_t present;
 	struct socket *sk4;
 	struct socket *sk6;
 	bool hooked;
@@ -50,15 +53,17 @@ struct rove_net *rove_net(struct net *net);
 
 /**
  * rove_net_add() - enter a link in its namespace's table
- * @rdev: the link; its netdev says which namespace
+ * @rdev: the link
+ * @net: the namespace, held: it does not begin to go before the link counts
  *
  * Opens the sockets for the first.  Says in the log what was wrong.
  *
  * Context: may sleep; takes RTNL.
- * Return: 0; -EEXIST: the netdev has a link; -ENODEV: the netdev is going away;
+ * Return: 0; -EEXIST: the netdev has a link; -ENODEV: the netdev is going away, or is in
+ * another namespace now;
  * -EADDRINUSE: UDP port 4791 is taken; or what opening a socket ends with.
  */
-int rove_net_add(struct rove_dev *rdev);
+int rove_net_add(struct rove_dev *rdev, struct net *net);
 
 /**
  * rove_net_del() - take a link out of the table, if it is in it
