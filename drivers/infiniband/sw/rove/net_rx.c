@@ -584,7 +584,7 @@ static bool worth_spreading(const struct rove_qp *qp, const struct sk_buff *skb)
 		if (is_train(skb))
 			bytes *= max(skb_shinfo(skb)->gso_segs, 1);
 	}
-	if (qp->stream && hdr && hdr->bth.opcode <= 0x0b)
+	if (READ_ONCE(qp->stream) && hdr && hdr->bth.opcode <= 0x0b)
 		return true;
 	return bytes >= SPREAD_BYTES;
 }
