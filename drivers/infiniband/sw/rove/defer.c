@@ -19,6 +19,11 @@
 #define DEFER_BUDGET_NS	(500 * NSEC_PER_USEC)
 /* How often it is decided whether the tasklet or the thread works. */
 #define DEFER_PERIOD_NS	NSEC_PER_MSEC
+/*
+ * The thread comes before a program that spins for its completions, but leaves others a tenth of
+ * its CPU: the kernel's own threads of that CPU can go to no other, and RCU may wait for them.
+ */
+#define DEFER_NICE	(-10)
 /* There no tasklet can be scheduled on another CPU, but its thread can be woken. */
 #define ALWAYS_THREADED	IS_ENABLED(CONFIG_PREEMPT_RT)
 
@@ -179,7 +184,7 @@ static void thread_unpark(unsigned int cpu)
 
 static void thread_setup(unsigned int cpu)
 {
-	set_user_nice(current, MIN_NICE);
+	set_user_nice(current, DEFER_NICE);
 	thread_unpark(cpu);
 }
 
