@@ -108,7 +108,7 @@ stateful() {
 			}
 		}
 	NFT
-	both 60 A "ibv_rc_pingpong -d %d -g $gid -p %p -c" "ibv_rc_pingpong -d %d -g $gid -p %p -c %s"; rc=$?
+	both 60 A "ibv_rc_pingpong -d %d -g $gid -p %p -c"; rc=$?
 	got=$(nft "$NSA" list ruleset) flows=$(nA cat /proc/sys/net/netfilter/nf_conntrack_count)
 	unrule "$NSA" inet
 	echo "$got"; echo "$flows flows"
@@ -228,7 +228,7 @@ fi
 # MiB a second of N writes of 64 KiB from B to A
 bw() {
 	local args="-F -d %d -x %g4 -p %p -s 65536 -n $1 -u 18 ${2:-}"
-	both 120 A "ib_write_bw $args" "ib_write_bw $args %s" || return
+	both 120 A "ib_write_bw $args" || return
 	awk '$1 == 65536 { print $4 }' "$tmp/client"
 }
 between() { echo "MiB/s: $1, to be within $2 and $3"; awk -v g="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(g > a && g < b) }'; }
@@ -267,7 +267,7 @@ prio() {
 		local args="-F -d %d -x %g$v -p %p -n 50"
 		((band == 1)) && args+=" --tclass=184"
 		sent=$(bytes_in 1:$band)
-		both 60 A "ib_write_bw $args" "ib_write_bw $args %s" || return
+		both 60 A "ib_write_bw $args" || return
 		echo "band $band: $sent, $(bytes_in 1:$band)"
 		(($(bytes_in 1:$band) - sent > 50 * 65536)) || return
 	done
@@ -279,7 +279,7 @@ by_tos() {
 	nB tc qdisc replace dev vb root handle 1: prio bands 3 || return
 	local sent args="-F -d %d -x %g4 -p %p -n 50 --tclass=16"
 	sent=$(bytes_in 1:1)
-	both 60 A "ib_write_bw $args" "ib_write_bw $args %s" || return
+	both 60 A "ib_write_bw $args" || return
 	nB tc -s class show dev vb
 	(($(bytes_in 1:1) - sent > 50 * 65536)); local rc=$?
 	nB tc qdisc del dev vb root

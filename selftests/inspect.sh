@@ -22,7 +22,7 @@ start() {
 stop() { kill -9 $client $server; wait $client $server; } 2> /dev/null
 last=0
 moving() { local s; s=$(port_counter sent_pkts); ((s > last)); local rc=$?; last=$s; return $rc; }
-pp() { both 60 A "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n ${1:-100}" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n ${1:-100} %s"; }
+pp() { both 60 A "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n ${1:-100}"; }
 
 # --- counters -------------------------------------------------------------------
 

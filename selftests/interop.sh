@@ -10,11 +10,11 @@ topo_pair 4200 && links || bail "a link of each"
 
 pt() {
 	local side=$1 prog=$2; shift 2
-	both 240 "$side" "$prog -F -d %d -x %g4 -p %p $*" "$prog -F -d %d -x %g4 -p %p $* %s"
+	both 240 "$side" "$prog -F -d %d -x %g4 -p %p $*"
 }
 pp() {
 	local side=$1 gid=$2; shift 2
-	both 60 "$side" "ibv_rc_pingpong -d %d -g $gid -p %p -c $*" "ibv_rc_pingpong -d %d -g $gid -p %p -c $* %s"
+	both 60 "$side" "ibv_rc_pingpong -d %d -g $gid -p %p -c $*"
 }
 
 # rdma_rxe sends from any CPU, overtakes itself on two of them, and is told to go back;

@@ -36,7 +36,7 @@ capture() {	# FILTER COMMAND...: how many packets of the filter pass va meanwhil
 	return $rc
 }
 dev=va way=
-pp() { both 60 B "ibv_rc_pingpong -d %d -g $1 -p %p -c -s 20000 -n 50" "ibv_rc_pingpong -d %d -g $1 -p %p -c -s 20000 -n 50 %s"; }
+pp() { both 60 B "ibv_rc_pingpong -d %d -g $1 -p %p -c -s 20000 -n 50"; }
 clear() {	# all that is to be seen is encrypted
 	capture "udp port 4791" "$@" && ((!count)) || { echo "$count packets in clear"; return 1; }
 	count=$(tcpdump -nn -r "$tmp/cap" "esp or ip6 proto 50" 2> /dev/null | wc -l)

@@ -345,14 +345,15 @@ listening() { inns "$1" ss -Hltn "sport = :$2" | grep -q .; }
 # likewise, for a listener of rdma_cm's
 cm_listening() { inns "$1" rdma resource show cm_id | grep -q "LISTEN.*:$2 "; }
 
-# both SECONDS A|B SERVER-COMMAND CLIENT-COMMAND
-# Runs the server on the end named, the client on the other; in the commands
+# both SECONDS A|B SERVER-COMMAND [CLIENT-COMMAND]
+# Runs the server on the end named, the client on the other, by default the server's command
+# with the server's address behind it; in the commands
 # %d is the device, %g4 and %g6 the GID index, %p the TCP port, %s the server's
 # address (IPv4) for a TCP connection, %a4 and %a6 its link's, %c4 and %c6 the
 # client's link's.  The client starts when the server listens, as $READY
 # (listening, cm_listening) sees it.  Output: $tmp/server, $tmp/client.
 both_once() {
-	local limit=$1 side=$2 srv=$3 cli=$4 sns cns sdev cdev saddr caddr pid rc src p=$((port++))
+	local limit=$1 side=$2 srv=$3 cli=${4:-$3 %s} sns cns sdev cdev saddr caddr pid rc src p=$((port++))
 	local s4 s6 c4 c6 sa4 sa6 ca4 ca6
 	if [[ $side == A ]]; then
 		sns=$NSA cns=$NSB sdev=$LA cdev=$LB saddr=$A4 sa4=$A4 sa6=$A6 ca4=$B4 ca6=$B6
@@ -411,7 +412,7 @@ measured() {
 # on either end counts
 rc_data() {
 	local name=$1 side=$2 opts=$3 line rc
-	both "${RC_DATA_LIMIT:-300}" "$side" "$bin/rc_data -d %d -p %p $opts" "$bin/rc_data -d %d -p %p $opts %s" > "$tmp/both"
+	both "${RC_DATA_LIMIT:-300}" "$side" "$bin/rc_data -d %d -p %p $opts" > "$tmp/both"
 	rc=$?
 	while IFS= read -r line; do
 		case $line in

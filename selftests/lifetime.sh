@@ -4,6 +4,7 @@
 # transition, failing copies, timers and stuck packets at destroy; nothing is
 # left of them (hazards 8, 14 to 19, 22, 54).  Argument: how many of each (2000).
 # timeout: 900
+# expects: leaks
 . "$(dirname "$0")/lib.sh"
 
 n=${1:-2000}

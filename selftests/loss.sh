@@ -24,9 +24,9 @@ patient() {
 
 pt() {	# SERVER-END PROGRAM OPTIONS...
 	local side=$1 prog=$2; shift 2
-	both 240 "$side" "$prog -F -d %d -x %g4 -p %p $*" "$prog -F -d %d -x %g4 -p %p $* %s"
+	both 240 "$side" "$prog -F -d %d -x %g4 -p %p $*"
 }
-pp() { both 240 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c ${*:2}" "ibv_rc_pingpong -d %d -g %g4 -p %p -c ${*:2} %s"; }
+pp() { both 240 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c ${*:2}"; }
 
 rc_set() {
 	local what=$1

@@ -52,9 +52,9 @@ joined() {
 # the netdev join for as long as it runs, which is for some seconds the second time
 perft() {
 	local send="ib_send_bw -c UD -F -d %d -x $1 -p %p -s 1024 -g -M $2" watch rc; shift 2
-	both 60 B "$send -n 200" "$send -n 200 %s" && not member "$NSB" vb "$1" || return
+	both 60 B "$send -n 200" && not member "$NSB" vb "$1" || return
 	wait_for 20 joined "$@" & watch=$!
-	both 60 B "$send -D $((3 * slow)) -f 1" "$send -D $((3 * slow)) -f 1 %s"; rc=$?
+	both 60 B "$send -D $((3 * slow)) -f 1"; rc=$?
 	wait $watch && ((rc == 0)) && not member "$NSB" vb "$1"
 }
 t "ib_send_bw -g, IPv4" perft %g4 0:0:0:0:0:0:0:0:0:0:255:255:239:77:0:3 01:00:5e:4d:00:03 inet 239.77.0.3

@@ -9,7 +9,7 @@
 topo_pair 4200 && links || bail "two links"
 [[ $NSA && $NSB ]] || skip_all "needs a driver that works in namespaces"
 
-pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -s 4096 -n 100" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -s 4096 -n 100 %s"; }
+pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -s 4096 -n 100"; }
 # both programs in the initial namespace, or each in the other's
 from_outside() {
 	local a=$1 b=$2 sp pid

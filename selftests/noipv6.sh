@@ -15,9 +15,9 @@ v4_links() {
 	link_add $NSA rovea rove va && link_add $NSB roveb rove vb && LA=rovea LB=roveb &&
 	wait_for "$WAIT" gid_index $LA $A4 && wait_for "$WAIT" gid_index $LB $B4 && wait_for "$WAIT" port_active $LA
 }
-pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 100" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 100 %s"; }
+pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 100"; }
 rping_v() { READY=cm_listening both 60 A "rping -s -a %a4 -p %p -V -C 10 -S 4000" "rping -c -a %a4 -p %p -V -C 10 -S 4000"; }
-ud() { both 60 A "ibv_ud_pingpong -c -d %d -g %g4 -p %p -n 100" "ibv_ud_pingpong -c -d %d -g %g4 -p %p -n 100 %s"; }
+ud() { both 60 A "ibv_ud_pingpong -c -d %d -g %g4 -p %p -n 100"; }
 v4_links || bail "two links"
 t "ibv_rc_pingpong -c, server A" pp A
 t "ibv_rc_pingpong -c, server B" pp B

@@ -13,7 +13,7 @@ pt() {
 	local side=$1 prog=$2 opts gid=%g4; shift 2
 	opts="$*"
 	[[ $opts == *-6* ]] && { gid=%g6; opts=${opts//-6/}; }
-	measured 240 "$side" "$prog -F -d %d -x $gid -p %p $opts" "$prog -F -d %d -x $gid -p %p $opts %s"
+	measured 240 "$side" "$prog -F -d %d -x $gid -p %p $opts"
 }
 
 # case: name | program | options

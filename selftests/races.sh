@@ -55,7 +55,7 @@ programs() {
 	loop 'came pingpong "local address" ibv_rc_pingpong -d third'
 	loop 'came objects "^ok" $bin/objects $LA $(gid_index $LA $A4) $LB $(gid_index $LB $B4)'
 }
-traffic() { both $((seconds + 120)) A "ib_write_bw -F -d %d -x %g4 -p %p -D $((seconds + 2))" "ib_write_bw -F -d %d -x %g4 -p %p -D $((seconds + 2)) %s"; }
+traffic() { both $((seconds + 120)) A "ib_write_bw -F -d %d -x %g4 -p %p -D $((seconds + 2))"; }
 all_ended() { local p; for p in "${running[@]}"; do gone "$p" || return 1; done; }
 gone_links() {
 	local name

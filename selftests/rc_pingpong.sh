@@ -14,7 +14,7 @@ topo_pair 4200 && links || bail "two links"
 # pp SERVER-END GID OPTIONS...
 pp() {
 	local side=$1 gid=$2; shift 2
-	both 60 "$side" "ibv_rc_pingpong -d %d -g $gid -p %p -c $*" "ibv_rc_pingpong -d %d -g $gid -p %p -c $* %s"
+	both 60 "$side" "ibv_rc_pingpong -d %d -g $gid -p %p -c $*"
 }
 
 for side in A B; do

@@ -4,6 +4,7 @@
 # links.  Arguments: how many (100000), how large in GiB (4; 2 on a small guest).  User-mode
 # Linux maps each page of a program in the host, which allows 65,530: 128 MiB there.
 # timeout: 900
+# expects: leaks
 . "$(dirname "$0")/lib.sh"
 
 free=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)

@@ -5,6 +5,7 @@
 # the end there is as much memory as there was.
 # Arguments: cycles (10000), queue pairs (4096), minutes of the soak (0).
 # timeout: 7200
+# expects: leaks
 . "$(dirname "$0")/lib.sh"
 
 cycles=${1:-10000} qps=${2:-4096} minutes=${3:-0}
@@ -68,7 +69,7 @@ soak() {
 		(tmp=$tmp/$port
 		mkdir "$tmp"
 		while ((SECONDS < end)); do
-			both 900 A "$prog -F -d %d -x %g4 -p %p -D 10" "$prog -F -d %d -x %g4 -p %p -D 10 %s" || exit 1
+			both 900 A "$prog -F -d %d -x %g4 -p %p -D 10" || exit 1
 		done) & pids+=($!)
 	done
 	for p in "${pids[@]}"; do wait "$p" || rc=1; done

@@ -10,11 +10,11 @@
 # pp SERVER-END GID OPTIONS...
 pp() {
 	local side=$1 gid=$2; shift 2
-	both 60 "$side" "ibv_srq_pingpong -d %d -g $gid -p %p -c $*" "ibv_srq_pingpong -d %d -g $gid -p %p -c $* %s"
+	both 60 "$side" "ibv_srq_pingpong -d %d -g $gid -p %p -c $*"
 }
 pt() {
 	local side=$1 prog=$2; shift 2
-	both 120 "$side" "$prog -F -d %d -x %g4 -p %p --use-srq $*" "$prog -F -d %d -x %g4 -p %p --use-srq $* %s"
+	both 120 "$side" "$prog -F -d %d -x %g4 -p %p --use-srq $*"
 }
 
 topo_pair 4200 && links || bail "two links"

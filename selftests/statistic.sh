@@ -12,7 +12,7 @@ rmmod rove 2> /dev/null
 topo_pair 4200 && links || bail "two links"
 
 snap() { rdma statistic show link "$1/1" | sed 's/^link [^ ]* //' | xargs -n 2 | sort > "$tmp/$2"; }
-pp() { both 60 A "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 200" "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 200 %s"; }
+pp() { both 60 A "ibv_rc_pingpong -d %d -g %g4 -p %p -c -n 200"; }
 # grown FILE1 FILE2 REGEX: the sum of the counters that match grew
 grown() {
 	local a b
@@ -50,7 +50,7 @@ exact() {
 trains() {
 	local pkts skbs
 	snap "$LB" t1
-	both 60 A "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 4096 -n 100" "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 4096 -n 100 %s" || return
+	both 60 A "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 4096 -n 100" || return
 	snap "$LB" t2
 	pkts=$(by t1 t2 sent_pkts) skbs=$(by t1 t2 sent_super_packets)
 	echo "$pkts packets in $skbs super-packets"
@@ -69,7 +69,7 @@ lossy() {
 	local lost again seq
 	snap "$LA" A1; snap "$LB" B1
 	netem_first loss 3% &&
-	both 60 A "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 1024 -n 300 -b" "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 1024 -n 300 -b %s" || return
+	both 60 A "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -m 1024 -n 300 -b" || return
 	lost=$(($(dropped_by "$NSA" va) + $(dropped_by "$NSB" vb)))
 	netem_off
 	snap "$LA" A2; snap "$LB" B2

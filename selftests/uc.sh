@@ -10,11 +10,11 @@
 # pp SERVER-END GID OPTIONS...
 pp() {
 	local side=$1 gid=$2; shift 2
-	both 60 "$side" "ibv_uc_pingpong -d %d -g $gid -p %p -c $*" "ibv_uc_pingpong -d %d -g $gid -p %p -c $* %s"
+	both 60 "$side" "ibv_uc_pingpong -d %d -g $gid -p %p -c $*"
 }
 pt() {
 	local side=$1 prog=$2; shift 2
-	both 120 "$side" "$prog -F -d %d -x %g4 -p %p -c UC $*" "$prog -F -d %d -x %g4 -p %p -c UC $* %s"
+	both 120 "$side" "$prog -F -d %d -x %g4 -p %p -c UC $*"
 }
 
 topo_pair 4200 && links || bail "two links"

@@ -12,7 +12,7 @@ topo_pair 4200 && links || bail "two links"
 # pp SERVER-END GID OPTIONS...
 pp() {
 	local side=$1 gid=$2; shift 2
-	both 60 "$side" "ibv_ud_pingpong -c -d %d -g $gid -p %p $*" "ibv_ud_pingpong -c -d %d -g $gid -p %p $* %s"
+	both 60 "$side" "ibv_ud_pingpong -c -d %d -g $gid -p %p $*"
 }
 
 # perftest's CQ is too small for its latency test with events, and rdma_rxe stops for good
@@ -31,7 +31,7 @@ pt() {
 	local side=$1 prog=$2 gid="-x %g4" opts; shift 2
 	opts="$*"
 	[[ $opts == *-6* ]] && { gid="-x %g6"; opts=${opts//-6/}; }
-	lucky overrun measured 60 "$side" "$prog -c UD -F -d %d $gid -p %p $opts" "$prog -c UD -F -d %d $gid -p %p $opts %s"
+	lucky overrun measured 60 "$side" "$prog -c UD -F -d %d $gid -p %p $opts"
 }
 
 for side in A B; do

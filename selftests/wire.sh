@@ -29,7 +29,7 @@ stop() {
 tclass=0x68 flow=0xabcde
 traffic() {
 	local cmd="$bin/rc_data -d %d -p %p -g $2 -m $3 -S 9001 -t $cases -c $tclass -f $flow"
-	both 200 "$1" "$cmd" "$cmd %s"
+	both 200 "$1" "$cmd"
 }
 
 # What tshark guesses to find in a payload of random bytes is no concern of ours.

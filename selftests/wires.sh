@@ -87,13 +87,13 @@ undo() {
 }
 extra_cleanup() { undo; }
 
-pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g$2 -p %p -c -n 100" "ibv_rc_pingpong -d %d -g %g$2 -p %p -c -n 100 %s"; }
+pp() { both 60 "$1" "ibv_rc_pingpong -d %d -g %g$2 -p %p -c -n 100"; }
 ping_pong() { pp A 4 && pp B "$1"; }
 rping_v() {
 	READY=cm_listening both 60 "$1" "rping -s -a %a$2 -p %p -V -C 10 -S 4000" "rping -c -a %a$2 -p %p -V -C 10 -S 4000"
 }
 rpings() { rping_v A 4 && rping_v B 6; }
-perf() { both 60 B "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -n 200" "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -n 200 %s"; }
+perf() { both 60 B "ib_write_bw -F -d %d -x %g4 -p %p -s 65536 -n 200"; }
 set_mtus() {
 	local ns dev
 	for dev in va $da; do nA ip link set $dev mtu "$1" || return; done

@@ -8,11 +8,11 @@
 # xp SERVER-END GID OPTIONS...
 xp() {
 	local side=$1 gid=$2; shift 2
-	both 60 "$side" "ibv_xsrq_pingpong -d %d -g $gid -p %p $*" "ibv_xsrq_pingpong -d %d -g $gid -p %p $* %s"
+	both 60 "$side" "ibv_xsrq_pingpong -d %d -g $gid -p %p $*"
 }
 pt() {
 	local side=$1 prog=$2; shift 2
-	both 120 "$side" "$prog -F -d %d -x %g4 -p %p -c XRC $*" "$prog -F -d %d -x %g4 -p %p -c XRC $* %s"
+	both 120 "$side" "$prog -F -d %d -x %g4 -p %p -c XRC $*"
 }
 
 topo_pair 4200 && links || bail "two links"
