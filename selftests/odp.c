@@ -1288,13 +1288,13 @@ int main(int argc, char **argv)
 	fd = monitor_open();
 	if (fd < 0) {
 		skipped("memory that the program brings itself", "no userfaultfd()");
-		skipped("an answer does not wait for the page of what is behind", "no userfaultfd()");
+		skipped("an answer and a page for what is behind it", "no userfaultfd()");
 		skipped("a queue pair is reset while it waits for such memory", "no userfaultfd()");
 		skipped("queue pairs go while they wait for such memory", "no userfaultfd()");
 	} else {
 		close(fd);
 		run("memory that the program brings itself", t_monitored);
-		run("an answer does not wait for the page of what is behind", t_aside);
+		run("an answer and a page for what is behind it", t_aside);
 		run("a queue pair is reset while it waits for such memory", t_reset);
 		run("queue pairs go while they wait for such memory", t_waiting);
 	}
