@@ -286,7 +286,7 @@ int rove_net_add(struct rove_dev *rdev, struct net *net)
 	int err = 0;
 
 	mutex_lock(&rnet->lock);
-	if (!rnet->users)
+	if (hash_empty(rnet->links))
 		err = rove_open_sockets(rnet, rdev->ndev->name);
 	if (err)
 		goto unlock;
@@ -298,12 +298,10 @@ int rove_net_add(struct rove_dev *rdev, struct net *net)
 	rcu_read_unlock();
 	rtnl_unlock();
 
-	if (!err) {
-		rnet->users++;
+	if (!err)
 		atomic_inc(&rnet->present);
-	} else if (!rnet->users) {
+	else if (hash_empty(rnet->links))
 		rove_close_sockets(rnet);
-	}
 unlock:
 	mutex_unlock(&rnet->lock);
 	return err;
@@ -312,6 +310,7 @@ unlock:
 void rove_net_del(struct rove_dev *rdev)
 {
 	struct rove_net *rnet = rdev->rnet;
+	bool last;
 
 	if (!rdev->linked)
 		return;
@@ -319,13 +318,13 @@ void rove_net_del(struct rove_dev *rdev)
 	mutex_lock(&rnet->lock);
 	hash_del_rcu(&rdev->node);
 	rdev->linked = false;
-	if (rnet->users == 1)
+	last = hash_empty(rnet->links);
+	if (last)
 		rove_close_sockets(rnet);
 	/* A receive path may have found the link, or the socket, before. */
 	synchronize_net();
-	if (rnet->users == 1)
+	if (last)
 		rove_early_demux_forget(rnet);
-	rnet->users--;
 	mutex_unlock(&rnet->lock);
 	/* From here on @rnet may be freed: only its address is used. */
 	if (atomic_dec_and_test(&rnet->present))

@@ -24,8 +24,7 @@ union ib_gid;
  * struct rove_net - a namespace's part
  * @net: the namespace
  * @lock: guards all below against other writers; may sleep; RTNL nests inside
- * @users: links in @links
- * @present: of these and of those that are leaving; who takes one down is done with all of
+ * @present: links in @links and those that are leaving; who takes one down is done with all of
  *	this when it no longer counts, and the death of the namespace waits for it to be 0
  * @sk4: UDP socket for IPv4, or NULL
  * @sk6: UDP socket for IPv6, or NULL (also where IPv6 is off)
@@ -36,7 +35,6 @@ union ib_gid;
 struct rove_net {
 	struct net *net;
 	struct mutex lock;
-	unsigned int users;
 	atomic_t present;
 	struct socket *sk4;
 	struct socket *sk6;
