@@ -201,6 +201,13 @@ static enum hrtimer_restart rove_cq_mod_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+/* No event is held back any more, unless something is added meanwhile. */
+static void rove_cq_settle(struct rove_cq *cq)
+{
+	hrtimer_cancel(&cq->mod_timer);
+	rove_cq_release_event(cq);
+}
+
 static int rove_cq_check_size(struct ib_device *ibdev, unsigned int cqe)
 {
 	if (cqe && cqe <= ROVE_MAX_CQE)
@@ -309,12 +316,6 @@ int rove_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	/* What waits, waits by rules that are no more. */
 	rove_cq_settle(cq);
 	return 0;
-}
-
-void rove_cq_settle(struct rove_cq *cq)
-{
-	hrtimer_cancel(&cq->mod_timer);
-	rove_cq_release_event(cq);
 }
 
 int rove_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
@@ -485,6 +486,7 @@ void rove_cq_forget(struct rove_cq *cq, u32 qpn)
 	}
 	r->prod = to;
 	spin_unlock_irqrestore(&cq->lock, flags);
+	rove_cq_settle(cq);
 }
 
 int rove_peek_cq(struct ib_cq *ibcq, int wc_cnt)

@@ -98,22 +98,15 @@ bool rove_cq_armed(struct rove_cq *cq);
 void rove_cq_notify(struct rove_cq *cq);
 
 /**
- * rove_cq_settle() - send the event that is held back by moderation, if one is
- * @cq: the CQ
- *
- * Context: may sleep; no rove lock held.
- */
-void rove_cq_settle(struct rove_cq *cq);
-
-/**
  * rove_cq_forget() - drop the completions of a QP that is destroyed
  * @cq: a kernel consumer's CQ
  * @qpn: the QP, which adds no more
  *
  * A completion tells a kernel consumer its QP (ib_wc.qp), which the consumer looks
- * into.  It drains a QP before it destroys it, but not what an SRQ gave to it.
+ * into.  It drains a QP before it destroys it, but not what an SRQ gave to it.  An event
+ * that moderation holds back is sent: who then frees the CQ counts on none coming.
  *
- * Context: any; takes the CQ's lock.
+ * Context: may sleep; no rove lock held.
  */
 void rove_cq_forget(struct rove_cq *cq, u32 qpn);
 

@@ -580,11 +580,6 @@ int rove_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rove_doorbell_stop(qp);
 	cancel_work_sync(&qp->event_work);
 	wait_unused(qp);
-	/* Who then frees its CQ has told itself that no more events come. */
-	if (!qp->user && ibqp->send_cq) {
-		rove_cq_settle(to_rcq(ibqp->send_cq));
-		rove_cq_settle(to_rcq(ibqp->recv_cq));
-	}
 	free_queues(qp);
 	rove_dev_uncharge(&qp->rdev->num_qp);
 	return 0;
