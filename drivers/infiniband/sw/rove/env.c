@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * env.c - the kernel as the transport's environment: queues, completions,
- * timers, events (transport/env.h; data.c has the part that moves bytes, crc.c the CRC)
+ * timers, events (transport/env.h; data.c has the part that moves bytes, net_ud.c that about
+ * a datagram's way, xrc.c that about SRQs that are found by number)
  *
  * Called by the transport with the QP locked.
  */
@@ -197,7 +198,8 @@ void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event)
 void rove_env_state_changed(struct rove_tqp *t)
 {
 	trace_rove_state(tqp_to_rqp(t));
-	rove_doorbell_error(tqp_to_rqp(t));
+	if (t->state == ROVE_TQP_ERR)
+		rove_doorbell_error(tqp_to_rqp(t));
 }
 
 /* Counted because something is sent again, or no more. */
@@ -209,6 +211,7 @@ static bool is_retry(enum rove_counter counter)
 	case ROVE_CNT_IMPLIED_NAK:
 	case ROVE_CNT_RNR_NAK_RX:
 	case ROVE_CNT_RETRANS:
+	case ROVE_CNT_PROBE:
 	case ROVE_CNT_RETRY_EXC:
 	case ROVE_CNT_RNR_EXC:
 		return true;

@@ -58,7 +58,7 @@
 #define ROVE_PAGE_WAITS		8
 
 /* Send queue entries and receive queue entries flushed in one go at most. */
-#define ROVE_FLUSH_MAX		32768
+#define ROVE_FLUSH_MAX		1024
 /* No local work request begins behind so many that are not complete. */
 #define ROVE_LOCALS_MAX		4096
 
@@ -96,6 +96,11 @@ void rove_req_check_drained(struct rove_tqp *t);
 void rove_resp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
 /* UC: a packet has come. */
 void rove_uc_rx(struct rove_tqp *t, const struct rove_pkt *pkt);
+/*
+ * A receive queue entry for what has come, in @t->resp.rwqe.  1; 0: there is none;
+ * -EINVAL: it, or the ring, is the program's nonsense.
+ */
+int rove_next_rwqe(struct rove_tqp *t);
 /* Responder: send replies, NAK or ACK that are due. */
 void rove_resp_run(struct rove_tqp *t);
 /* Responder: all receive work requests complete with a flush error. */

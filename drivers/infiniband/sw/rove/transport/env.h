@@ -237,7 +237,7 @@ u64 rove_env_lag(struct rove_tqp *t);
 /* Report an asynchronous event of the QP. */
 void rove_env_event(struct rove_tqp *t, enum rove_tqp_event event);
 
-/* The transport has put the QP into the error state itself. */
+/* The transport has put the QP into the error state itself, or its send queue (SQE). */
 void rove_env_state_changed(struct rove_tqp *t);
 
 /* Add one to a counter. */

@@ -130,8 +130,8 @@ enum rove_burst_kind {
  * @mtu: payload bytes of each packet but the message's last
  * @offset: first payload byte, counted from the message's beginning
  * @length: payload bytes in this burst
- * @wqe: SEND, WRITE, ATOMIC, READ_REQUEST, DATAGRAM: the work request; its SGEs or
- *	inline bytes are the payload
+ * @wqe: SEND, WRITE, ATOMIC, ATOMIC_WRITE, READ_REQUEST, DATAGRAM: the work request; its
+ *	SGEs or inline bytes are the payload
  * @va: RETH and AtomicETH of the first packet; READ_RESPONSE: where the
  *	payload is read, at @va + @offset
  * @rkey: likewise; DATAGRAM: its Q_Key

@@ -152,10 +152,12 @@ static void fail(struct rove_tqp *t, u32 status, u32 vendor_err)
 	if (!last_words(t))
 		return;
 	complete_send(t, take_oldest(t), status, vendor_err);
-	if (t->service == ROVE_SVC_UC)
+	if (t->service == ROVE_SVC_UC) {
 		t->state = ROVE_TQP_SQE;
-	else
+		rove_env_state_changed(t);
+	} else {
 		rove_tqp_error(t);
+	}
 }
 
 /*

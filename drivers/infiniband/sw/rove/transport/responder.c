@@ -163,35 +163,38 @@ static void refuse_memory(struct rove_tqp *t, int err)
 		refuse_access(t);
 }
 
+int rove_next_rwqe(struct rove_tqp *t)
+{
+	struct rove_responder *resp = &t->resp;
+	int ret;
+
+	if (resp->have_rwqe)
+		return 1;
+	ret = rove_env_rq_fetch(t, &resp->rwqe);
+	if (ret < 0)
+		rove_env_count(t, ROVE_CNT_BAD_RING);
+	if (ret <= 0)
+		return ret;
+	resp->have_rwqe = true;
+	return resp->rwqe.num_sge <= t->max_sge_recv ? 1 : -EINVAL;
+}
+
 /*
  * Have a receive work request in hand.  False: there is none (the peer is
  * told to come back) or the queue is broken.
  */
 static bool need_rwqe(struct rove_tqp *t)
 {
-	struct rove_responder *resp = &t->resp;
-	int ret;
+	int ret = rove_next_rwqe(t);
 
-	if (resp->have_rwqe)
-		return true;
-	ret = rove_env_rq_fetch(t, &resp->rwqe);
-	if (ret > 0) {
-		resp->have_rwqe = true;
-		if (resp->rwqe.num_sge <= t->max_sge_recv)
-			return true;
+	if (ret < 0) {
 		refuse(t, ROVE_NAK_REM_OP, ROVE_WC_LOC_QP_OP_ERR,
 		       ROVE_EVENT_QP_FATAL);
-	} else if (!ret && t->service == ROVE_SVC_UC) {
-		return false;
-	} else if (!ret) {
+	} else if (!ret && t->service != ROVE_SVC_UC) {
 		rove_env_count(t, ROVE_CNT_RNR_NAK_TX);
 		owe_nak(t, ROVE_AETH_RNR_NAK | t->min_rnr_timer);
-	} else {
-		rove_env_count(t, ROVE_CNT_BAD_RING);
-		refuse(t, ROVE_NAK_REM_OP, ROVE_WC_LOC_QP_OP_ERR,
-		       ROVE_EVENT_QP_FATAL);
 	}
-	return false;
+	return ret > 0;
 }
 
 /* @flags: enum rove_opcode_flags of the packet. */

@@ -193,7 +193,7 @@ struct rove_rwqe {
 
 /**
  * struct rove_resource - responder resource: a READ or atomic executed
- * @kind: ROVE_BURST_READ_RESPONSE or ROVE_BURST_ATOMIC_ACK
+ * @kind: ROVE_BURST_READ_RESPONSE, ROVE_BURST_ATOMIC_ACK or ROVE_BURST_ATOMIC_WRITE_ACK
  * @psn: of the request
  * @npkts: packets of the response
  * @va: READ: source

@@ -148,8 +148,10 @@ static bool send_one(struct rove_tqp *t)
 		else if (ret)
 			status = ROVE_WC_LOC_QP_OP_ERR;
 	}
-	if (status)
+	if (status) {
 		t->state = ROVE_TQP_SQE;
+		rove_env_state_changed(t);
+	}
 	complete_send(t, w, status);
 	return true;
 }
@@ -213,26 +215,13 @@ static void fail_recv(struct rove_tqp *t, u32 status, const struct rove_pkt *pkt
 
 static bool need_rwqe(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
-	struct rove_responder *resp = &t->resp;
-	int ret;
+	int ret = rove_next_rwqe(t);
 
-	if (resp->have_rwqe)
-		return true;
-	ret = rove_env_rq_fetch(t, &resp->rwqe);
-	if (!ret) {
+	if (!ret)
 		rove_env_count(t, ROVE_CNT_UD_RX_NO_WQE);
-		return false;
-	}
-	if (ret < 0) {
-		rove_env_count(t, ROVE_CNT_BAD_RING);
+	else if (ret < 0)
 		fail_recv(t, ROVE_WC_LOC_QP_OP_ERR, pkt);
-		return false;
-	}
-	resp->have_rwqe = true;
-	if (resp->rwqe.num_sge <= t->max_sge_recv)
-		return true;
-	fail_recv(t, ROVE_WC_LOC_QP_OP_ERR, pkt);
-	return false;
+	return ret > 0;
 }
 
 static int place(struct rove_tqp *t, const struct rove_pkt *pkt)
