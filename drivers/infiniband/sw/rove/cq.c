@@ -16,18 +16,32 @@
  * Completions that the consumer has not taken yet; more than the ring holds if
  * a program has written nonsense.
  */
-static u32 rove_cq_used(const struct rove_cq *cq)
+static u32 rove_cq_used(struct rove_cq *cq)
 {
-	const struct rove_ring *r = &cq->ring;
+	struct rove_ring *r = &cq->ring;
 
 	lockdep_assert_held(&cq->lock);
-	if (!cq->user)
-		return r->prod - r->cons;
-	/*
-	 * Pairs with the release by which the program gives slots back: they
-	 * may be written over after this.
-	 */
-	return r->prod - smp_load_acquire(&r->hdr->cons);
+	if (cq->user)
+		/*
+		 * Pairs with the release by which the program gives slots back:
+		 * they may be written over after this.
+		 */
+		r->cons = smp_load_acquire(&r->hdr->cons);
+	return r->prod - r->cons;
+}
+
+/*
+ * Slots that may be filled, as many as @n or all there are.  A program that polls has just
+ * written its index, and that cache line is only fetched when what is known of it runs out.
+ */
+static u32 rove_cq_room(struct rove_cq *cq, u32 n)
+{
+	const struct rove_ring *r = &cq->ring;
+	u32 used = r->prod - r->cons;
+
+	if (used > r->depth || n > r->depth - used)
+		used = rove_cq_used(cq);
+	return used > r->depth ? 0 : min(n, r->depth - used);
 }
 
 static void rove_cq_disarm(struct rove_cq *cq)
@@ -94,18 +108,18 @@ static int rove_cq_add_locked(struct rove_cq *cq, const struct rove_cqe *cqe,
 			      u32 n, bool solicited)
 {
 	struct rove_ring *r = &cq->ring;
-	u32 used = rove_cq_used(cq);
 	u64 now = cq->timestamps ? ktime_get_ns() : 0;
+	u32 room = rove_cq_room(cq, n);
 	int due = 0;
 	u32 i;
 
 	if (unlikely(cq->overrun))
 		return -ENOSPC;
-	if (unlikely(used > r->depth || n > r->depth - used)) {
+	if (unlikely(n > room)) {
 		cq->overrun = true;
 		cq->overrun_event = true;
 		rove_count(to_rdev(cq->ibcq.device), CQ_OVERRUN);
-		n = used > r->depth ? 0 : r->depth - used;
+		n = room;
 	}
 	for (i = 0; i < n; i++) {
 		struct rove_cqe *slot = rove_ring_slot(r, r->prod++);
@@ -419,8 +433,8 @@ static struct ib_qp *rove_cq_ibqp(struct rove_cq *cq, u32 qpn)
 	return qp ? &qp->ibqp : NULL;
 }
 
-static void rove_cqe_to_wc(struct rove_cq *cq, const struct rove_cqe *cqe,
-			   struct ib_wc *wc)
+/* All but the QP, which the caller knows. */
+static void rove_cqe_to_wc(const struct rove_cqe *cqe, struct ib_wc *wc)
 {
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = cqe->wr_id;
@@ -428,7 +442,6 @@ static void rove_cqe_to_wc(struct rove_cq *cq, const struct rove_cqe *cqe,
 	wc->opcode = cqe->opcode == ROVE_WC_REG_MR ? IB_WC_REG_MR : cqe->opcode;
 	wc->vendor_err = cqe->vendor_err;
 	wc->byte_len = cqe->byte_len;
-	wc->qp = rove_cq_ibqp(cq, cqe->qp_num);
 	wc->src_qp = cqe->src_qp;
 	wc->pkey_index = cqe->pkey_index;
 	wc->port_num = 1;
@@ -455,15 +468,26 @@ int rove_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct rove_cq *cq = to_rcq(ibcq);
 	struct rove_ring *r = &cq->ring;
+	struct ib_qp *qp = NULL;
 	unsigned long flags;
+	u32 qpn = 0;
 	int n;
 
 	if (cq->user)
 		return -EOPNOTSUPP;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	for (n = 0; n < num && r->cons != r->prod; n++, r->cons++)
-		rove_cqe_to_wc(cq, rove_ring_slot(r, r->cons), &wc[n]);
+	for (n = 0; n < num && r->cons != r->prod; n++, r->cons++) {
+		const struct rove_cqe *cqe = rove_ring_slot(r, r->cons);
+
+		/* One that goes has its completions forgotten first, by this lock. */
+		if (!n || cqe->qp_num != qpn) {
+			qpn = cqe->qp_num;
+			qp = rove_cq_ibqp(cq, qpn);
+		}
+		rove_cqe_to_wc(cqe, &wc[n]);
+		wc[n].qp = qp;
+	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }

@@ -28,7 +28,8 @@ struct rove_ring_mem;
  * @stride: bytes a slot
  * @prod: completion rings: next slot to fill; authoritative
  * @cons: send and receive rings, and a kernel consumer's completion rings:
- *	next slot to take; authoritative
+ *	next slot to take; authoritative.  A program's completion rings: what it
+ *	was when the kernel last looked
  *
  * @prod and @cons are guarded by the lock of the queue that the ring is in.
  */
