@@ -31,6 +31,9 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb);
  */
 bool rove_net_backlog(struct rove_qp *qp);
 
+/* The netdev that has an skb's destination address; NULL: none has it any more.  RCU. */
+struct net_device *rove_net_dest_dev(struct net *net, const struct sk_buff *skb);
+
 /* How long skbs have waited in backlogs lately, ns; 0: none has. */
 u64 rove_net_lag(void);
 

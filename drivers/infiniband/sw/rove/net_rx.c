@@ -109,6 +109,13 @@ static void dest_addr(const struct sk_buff *skb, struct in6_addr *addr)
 		*addr = ipv6_hdr(skb)->daddr;
 }
 
+struct net_device *rove_net_dest_dev(struct net *net, const struct sk_buff *skb)
+{
+	if (ip_hdr(skb)->version == 4)
+		return __ip_dev_find(net, ip_hdr(skb)->daddr, false);
+	return ipv6_dev_find(net, &ipv6_hdr(skb)->daddr, NULL);
+}
+
 /*
  * The link that has the destination address among its GIDs.  A second device may have
  * the address, too, and be the one that IP finds: lo has those of a load balancer.
@@ -116,15 +123,11 @@ static void dest_addr(const struct sk_buff *skb, struct in6_addr *addr)
 static struct rove_dev *find_by_addr(struct rove_net *rnet,
 				     const struct sk_buff *skb)
 {
+	struct net_device *dev = rove_net_dest_dev(rnet->net, skb);
 	struct rove_dev *rdev = NULL;
-	struct net_device *dev;
 	struct in6_addr addr;
 
 	dest_addr(skb, &addr);
-	if (ip_hdr(skb)->version == 4)
-		dev = __ip_dev_find(rnet->net, ip_hdr(skb)->daddr, false);
-	else
-		dev = ipv6_dev_find(rnet->net, &addr, NULL);
 	if (dev)
 		rdev = rove_net_find_owner(rnet, dev);
 	return rdev ?: rove_net_find_gid(rnet, (union ib_gid *)&addr);
@@ -569,22 +572,26 @@ static struct rove_qp *find_qp(struct rove_dev *rdev, const struct sk_buff *skb)
  */
 static bool worth_spreading(const struct rove_qp *qp, const struct sk_buff *skb)
 {
-	struct {
-		struct rove_bth bth;
-		struct rove_reth reth;
-	} *hdr, buf;
-
+	const struct rove_opcode_info *op;
+	struct rove_reth reth_buf, *reth;
+	struct rove_bth bth_buf, *bth;
 	u32 bytes = skb->len;
 
 	if (!is_unsummed(skb) || num_online_cpus() == 1)
 		return false;
-	hdr = skb_header_pointer(skb, sizeof(struct udphdr), sizeof(buf), &buf);
-	if (hdr && hdr->bth.opcode == ROVE_OP_READ_REQUEST) {
-		bytes = be32_to_cpu(hdr->reth.len);
+	bth = skb_header_pointer(skb, sizeof(struct udphdr), sizeof(bth_buf), &bth_buf);
+	if (!bth)
+		return false;
+	op = &rove_opcodes[bth->opcode];
+	if (op->flags & ROVE_OPF_READ && op->flags & ROVE_OPF_RETH) {
+		reth = skb_header_pointer(skb, sizeof(struct udphdr) + op->hdr_len - sizeof(*reth),
+					  sizeof(reth_buf), &reth_buf);
+		bytes = reth ? be32_to_cpu(reth->len) : 0;
 		if (is_train(skb))
 			bytes *= max(skb_shinfo(skb)->gso_segs, 1);
 	}
-	if (READ_ONCE(qp->stream) && hdr && hdr->bth.opcode <= 0x0b)
+	if (READ_ONCE(qp->stream) && op->flags & (ROVE_OPF_SEND | ROVE_OPF_WRITE) &&
+	    qp->t.service != ROVE_SVC_UD)
 		return true;
 	return bytes >= SPREAD_BYTES;
 }
@@ -658,10 +665,10 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 	struct rove_qp *qp;
 
 	if (!rx.rdev)
-		goto out;
+		goto drop;
 	if (ip_len > ROVE_MAX_IP_HDR || skb->len <= sizeof(struct udphdr)) {
 		rove_count(rx.rdev, RX_RUNT);
-		goto out;
+		goto drop;
 	}
 	rove_count(rx.rdev, RX_SKBS);
 	rove_count_add(rx.rdev, RX_BYTES, skb->len);
@@ -674,7 +681,7 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 				return 0;
 			}
 			rove_count(rx.rdev, RX_BACKLOG);
-			goto out;
+			goto drop;
 		}
 		use_qp(&rx, qp);
 	}
@@ -683,8 +690,10 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 	/* The program is awake by now.  What comes by the loopback has its route. */
 	if (rx.connected && RX_CB(skb)->ifindex)
 		rove_early_demux_learn(rnet, skb);
-out:
 	consume_skb(skb);
+	return 0;
+drop:
+	kfree_skb(skb);
 	return 0;
 }
 

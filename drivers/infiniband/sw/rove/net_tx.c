@@ -77,7 +77,7 @@ static DECLARE_WAIT_QUEUE_HEAD(flows_gone);
 
 struct rove_flow *rove_flow_create(struct rove_qp *qp)
 {
-	struct rove_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL);
+	struct rove_flow *flow = kzalloc(sizeof(*flow), ROVE_GFP_OBJECT);
 
 	if (!flow)
 		return NULL;
@@ -550,7 +550,8 @@ int rove_net_emit(struct rove_qp *qp, const struct rove_burst *b)
 		rove_qp_count(qp, TX_BACKPRESSURE);
 		return -EAGAIN;
 	}
-	if (!rove_net_route(qp)) {
+	/* What a train is of, it has in common: among that the route. */
+	if (!qp->train.npkts && !rove_net_route(qp)) {
 		/* As if the first router had dropped it. */
 		rove_qp_count(qp, TX_ERR);
 		return 0;

@@ -82,10 +82,8 @@ static const struct net_device *found_by(struct net *net, const struct sk_buff *
 {
 	if (ifindex)
 		return dev_get_by_index_rcu(net, ifindex);
-	/* By the loopback: the one that has the address. */
-	if (ip_hdr(skb)->version == 4)
-		return __ip_dev_find(net, ip_hdr(skb)->daddr, false);
-	return ipv6_dev_find(net, &ipv6_hdr(skb)->daddr, NULL);
+	/* by the loopback */
+	return rove_net_dest_dev(net, skb);
 }
 
 static u16 vlan_of(struct net *net, const struct sk_buff *skb, int ifindex)

@@ -44,7 +44,7 @@ int rove_xrc_publish(struct rove_srq *srq)
 
 	ret = xa_alloc_cyclic(&rdev->srqs, &srq->ibsrq.ext.xrc.srq_num, srq,
 			      XA_LIMIT(1, ROVE_PSN_MASK), &rdev->next_srq,
-			      GFP_KERNEL);
+			      ROVE_GFP_OBJECT);
 	return min(ret, 0);
 }
 
@@ -154,8 +154,11 @@ int rove_xrc_complete(struct rove_qp *qp, const struct rove_cqe *cqe,
 		      bool solicited)
 {
 	struct rove_cq *cq = to_rcq(qp->srq->ibsrq.ext.cq);
-	int ret = rove_cq_add(cq, cqe, 1, solicited);
+	int ret;
 
+	if (unlikely(qp->local_peer && !READ_ONCE(cq->local_peer)))
+		rove_cq_local_peer(cq);
+	ret = rove_cq_add(cq, cqe, 1, solicited);
 	if (ret)
 		rove_cq_notify(cq);
 	return ret;
