@@ -183,7 +183,7 @@ static struct rove_group *create_group(struct rove_dev *rdev,
 			      "multicast groups");
 	if (err)
 		return ERR_PTR(err);
-	g = kzalloc(sizeof(*g), GFP_KERNEL);
+	g = kzalloc(sizeof(*g), ROVE_GFP_OBJECT);
 	if (!g) {
 		rove_dev_uncharge(&rdev->num_group);
 		return ERR_PTR(-ENOMEM);

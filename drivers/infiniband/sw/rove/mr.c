@@ -187,13 +187,13 @@ static struct ib_umem *rove_mr_pin(struct ib_device *ibdev,
 	return ERR_PTR(err);
 }
 
-/* A region without memory, as long as can be. */
-static struct ib_mr *rove_null_mr(struct ib_pd *ibpd)
+/* A region of all addresses, with no memory of its own. */
+static struct ib_mr *rove_whole_mr(struct ib_pd *ibpd, enum rove_region_kind kind, int access)
 {
 	struct rove_mr *mr;
 	int err;
 
-	mr = rove_mr_alloc(ibpd, ROVE_REGION_NULL, IB_ACCESS_LOCAL_WRITE);
+	mr = rove_mr_alloc(ibpd, kind, access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->region->length = U64_MAX;
@@ -222,7 +222,7 @@ struct ib_mr *rove_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		if (req.flags & ~ROVE_MR_NULL || req.rsvd)
 			return ERR_PTR(-EINVAL);
 		if (req.flags & ROVE_MR_NULL)
-			return rove_null_mr(ibpd);
+			return rove_whole_mr(ibpd, ROVE_REGION_NULL, IB_ACCESS_LOCAL_WRITE);
 	}
 	err = rove_mr_check_access(ibpd->device, access & ~IB_ACCESS_ON_DEMAND);
 	if (!err && !(access & IB_ACCESS_ON_DEMAND && length == U64_MAX))
@@ -342,25 +342,12 @@ err_free:
 
 struct ib_mr *rove_get_dma_mr(struct ib_pd *ibpd, int access)
 {
-	struct rove_mr *mr;
-	int err;
-
 	/* never a program's (hazard 6) */
 	if (ibpd->uobject)
 		return ERR_PTR(-EPERM);
 	if (access & ~ROVE_MR_ACCESS)
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = rove_mr_alloc(ibpd, ROVE_REGION_DMA, access);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->region->length = U64_MAX;
-
-	err = rove_mr_publish(mr, true);
-	if (err) {
-		rove_mr_free(mr);
-		return ERR_PTR(err);
-	}
-	return &mr->ibmr;
+	return rove_whole_mr(ibpd, ROVE_REGION_DMA, access);
 }
 
 /* Nobody copies to or from the region any more when this returns. */

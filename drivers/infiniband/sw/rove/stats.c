@@ -75,7 +75,7 @@ static struct rove_qp_counter *new_counter(struct rove_dev *rdev, u32 *id)
 		return NULL;
 	c->stats = alloc_percpu_gfp(struct rove_stats, ROVE_GFP_OBJECT);
 	if (c->stats && !xa_alloc(&rdev->counters, id, c, xa_limit_31b,
-				  GFP_KERNEL))
+				  ROVE_GFP_OBJECT))
 		return c;
 	free_percpu(c->stats);
 	kfree(c);

@@ -45,7 +45,9 @@
 		{ ROVE_WR_ATOMIC_FETCH_AND_ADD,	"FETCH_ADD" },		\
 		{ ROVE_WR_LOCAL_INV,		"LOCAL_INV" },		\
 		{ ROVE_WR_BIND_MW,		"BIND_MW" },		\
-		{ ROVE_WR_SEND_WITH_INV,	"SEND_INV" })
+		{ ROVE_WR_SEND_WITH_INV,	"SEND_INV" },		\
+		{ ROVE_WR_ATOMIC_WRITE,		"ATOMIC_WRITE" },	\
+		{ ROVE_WR_REG_MR,		"REG_MR" })
 
 #define rove_show_burst(kind)						\
 	__print_symbolic(kind,						\
@@ -55,7 +57,10 @@
 		{ ROVE_BURST_ATOMIC,		"ATOMIC" },		\
 		{ ROVE_BURST_READ_RESPONSE,	"READ_RESPONSE" },	\
 		{ ROVE_BURST_ATOMIC_ACK,	"ATOMIC_ACK" },		\
-		{ ROVE_BURST_ACK,		"ACK" })
+		{ ROVE_BURST_ACK,		"ACK" },		\
+		{ ROVE_BURST_DATAGRAM,		"DATAGRAM" },		\
+		{ ROVE_BURST_ATOMIC_WRITE,	"ATOMIC_WRITE" },	\
+		{ ROVE_BURST_ATOMIC_WRITE_ACK,	"ATOMIC_WRITE_ACK" })
 
 #define rove_show_retry(counter)					\
 	__print_symbolic(counter,					\
