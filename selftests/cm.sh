@@ -187,5 +187,5 @@ qperf_() {
 for test in rc_bw rc_lat rc_rdma_write_bw rc_rdma_read_bw; do
 	t "qperf -cm1 $test" qperf_ -cm1 $B4 $test
 done
-t "nothing is left" wait_for 20 eval '! rdma resource show cm_id | grep -v "pid 0" | grep -q lqpn'
+t "nothing is left" wait_for 20 no_objects qp cq mr pd srq cm_id
 done_testing

@@ -28,7 +28,7 @@ random_faults() {	# PER-CENT: of the atomic allocations
 }
 extra_cleanup() { echo 0 > $debug/failslab/probability; rmmod rove_ktest 2>/dev/null; }
 # TCP, by which the two find each other, is to have its memory.
-connected() { nB ss -Htn state established "dport = :18500" | grep -q .; }
+connected() { nB ss -Htn state established "dport = :$port" | grep -q .; }
 
 topo_pair 4200 && links || bail "two links"
 netdev=faulty0; [[ $2 != no-link ]] || netdev=
@@ -47,7 +47,7 @@ else
 fi
 (wait_for 60 connected && random_faults 3 && : > "$tmp/faulty") &
 rc_data "3 % of all atomic allocations fail" A "-g %g4 -m 1024 -t data"
-t "they did so from early on" test -e "$tmp/faulty"
+t "they did so once the two had met" test -e "$tmp/faulty"
 echo 0 > $debug/failslab/probability
 ip link del faulty0
 rdma link delete "$LA"; rdma link delete "$LB"; LA= LB=

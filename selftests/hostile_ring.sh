@@ -14,13 +14,12 @@ hostile() {
 		"$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "${@:2}"
 }
 counter() { rdma statistic show link "$1" 2>/dev/null | grep -o "$2 [0-9]*" | cut -d' ' -f2; }
-no_res() { ! rdma res show qp | grep -q hostile && ! rdma res show mr | grep -q hostile && ! rdma res show cq | grep -q hostile; }
 
-t "a program of nobody's" for_nobody hostile_ring
+for_nobody hostile_ring || bail "a program of nobody's"
 for mode in cases idle mmap scribble; do
 	hostile 250 $mode "$seed" "$seconds" > "$tmp/hostile" 2>&1
 	take_points $mode "$tmp/hostile"
-	t "$mode: nothing is left" wait_for 20 no_res
+	t "$mode: nothing is left" wait_for 20 no_objects qp cq mr pd srq
 done
 t "bad indices were counted" test "$(counter "$LA" bad_ring_index)" -ge 3
 

@@ -56,7 +56,7 @@ poisoned() {
 zcat /proc/config.gz > "$tmp/config" 2>/dev/null || cat "/boot/config-$(uname -r)" > "$tmp/config" 2>/dev/null
 grep -qE '(slub_debug|page_poison|init_on_alloc)=' /proc/cmdline && t "memory is poisoned as asked for at boot" poisoned
 say "$(sed 's/^#* *//' "$tmp/t.out" | tr '\n' ' ')"
-t "a program of nobody's" for_nobody isolation
+for_nobody isolation || bail "a program of nobody's"
 # each packet by itself: a super-packet hides the padding of all but the last
 nA ethtool -K va gso off tx-udp-segmentation off > /dev/null && nB ethtool -K vb gso off tx-udp-segmentation off > /dev/null ||
 	bail "ethtool"
@@ -77,16 +77,19 @@ t "rdma system set, by nobody" refused as_nobody rdma system set netns exclusive
 t "rdma statistic mode, by nobody" refused as_nobody rdma statistic qp set link "$LA/1" auto type on
 # By itself in hex, or in decimal: 2^64 - 2^47 and more.
 no_addresses() {
-	local what
+	local rc
 	spawn "$NSA" setpriv --reuid=65534 --regid=65534 --clear-groups timeout 60 ibv_srq_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18700 > "$tmp/held" & pid=$!
-	wait_for 30 listening "$NSA" 18700 || return
+	wait_for 30 listening "$NSA" 18700 && shows_none; rc=$?
+	kill $pid
+	wait $pid
+	return $rc
+}
+shows_none() {
+	local what
 	for what in "resource show "{qp,cq,mr,pd,ctx,srq}" -dd" "statistic show mr" "statistic show link $LA"; do
 		as_nobody rdma $what > "$tmp/shown" && grep -q "$LA" "$tmp/shown" || { echo "nothing: rdma $what"; return 1; }
 		! grep -E 'ffff[0-9a-f]{12}|1844[67][0-9]{15}' "$tmp/shown" || return
 	done
-	kill $pid
-	wait $pid
-	return 0
 }
 t "rdma resource shows no address" no_addresses
 t "nothing is left" wait_for 20 no_objects qp cq mr pd srq

@@ -8,7 +8,6 @@
 
 [[ -f $ktest ]] || skip_all "no rove_ktest.ko: make modules ROVE_TEST_MODULES=1"
 extra_cleanup() { rmmod rove_ktest 2>/dev/null; }
-no_res() { ! rdma res show "$1" dev "$2" | grep -q rove_ktest; }
 
 topo_pair 1500 && links || bail "two links"
 

@@ -174,8 +174,8 @@ need_driver() {
 make_namespaces() {
 	need_driver
 	[[ $ROVE_FAR ]] && { NSB=@far; return; }
-	[[ $DRIVER_A == rxe || ${ONE_NS:-} ]] || NSA=$(new_ns a)
-	[[ $DRIVER_B == rxe || ${ONE_NS:-} ]] || NSB=$(new_ns b)
+	[[ $DRIVER_A == rxe || ${ONE_NS:-} ]] || NSA=$(new_ns a) || bail "namespace a"
+	[[ $DRIVER_B == rxe || ${ONE_NS:-} ]] || NSB=$(new_ns b) || bail "namespace b"
 	[[ $NSA || $NSB ]] || FLAT=1
 }
 
@@ -246,7 +246,7 @@ topo_hop() {
 	local mtu=${1:-4200}
 	[[ $ROVE_FAR ]] && skip_all "needs a hop between the ends"
 	make_namespaces
-	NSM=$(new_ns m)
+	NSM=$(new_ns m) || bail "namespace m"
 	ip link add va type veth peer name ma && ip link set dev ma netns "$NSM" || return
 	ip link add vb type veth peer name mb && ip link set dev mb netns "$NSM" || return
 	[[ $NSA ]] && ip link set va netns "$NSA"
@@ -289,6 +289,8 @@ link_add() { inns "$1" rdma link add "$2" type "$3" netdev "$4"; }	# NS NAME DRI
 # to_netns LINK NS, made there: an older ib_core has it in the initial namespace
 to_netns() { inns "$2" rdma link | grep -q "$1" || rdma dev set "$1" netns "$2"; }
 port_active() { [[ $(on "$1" cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null) == *ACTIVE* ]]; }
+
+no_links() { [[ ! -d /sys/class/infiniband || -z $(ls /sys/class/infiniband) ]]; }
 
 # links: one on each end, and wait until they can be used
 links() {
@@ -386,8 +388,8 @@ both_once() {
 	fi
 }
 
-# perftest measures the CPU's clock first, and gives up when a busy machine makes it
-# doubt the result: then once more.
+# perftest measures the CPU's clock first, and gives up, or divides by nothing, when a busy
+# machine makes it doubt the result: then once more.
 doubtful() { grep -qs 'Correlation coefficient' "$tmp/client" "$tmp/server"; }
 both() { lucky doubtful both_once "$@"; }
 
@@ -403,8 +405,9 @@ lucky() {
 	return 1
 }
 # as both, for perftest: there is a figure as well
-measured() {
-	both "$@" || return
+measured() { lucky doubtful measured_once "$@"; }
+measured_once() {
+	both_once "$@" || return
 	grep -A3 '#bytes' "$tmp/client" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]+' || { cat "$tmp/client"; return 1; }
 }
 

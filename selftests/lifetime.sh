@@ -53,10 +53,12 @@ if nA tc qdisc replace dev va root tbf rate 64kbit burst 4kb limit 4mb &&
 	t "link delete while packets are held" timeout 30 rdma link delete "$LA"
 	t "the other, too" timeout 30 rdma link delete "$LB"
 	LA= LB=
+	going() { [[ $(< /sys/module/rove/initstate) == going ]]; }
 	rmmod rove & pid=$!
-	t "rmmod waits for the packets" eval "! gone $pid"
+	t "rmmod waits for the packets" eval 'wait_for 30 going && ! wait_for 2 gone $pid'
 	netem_off
-	t "and ends when they are gone" wait_for 60 gone $pid
+	wait_for 60 gone $pid && wait $pid; rc=$?
+	t "and ends when they are gone" eval '((rc == 0)) && [[ ! -e /sys/module/rove ]]'
 else
 	t "nothing is left of the queue pairs" nothing_left
 	lacks "packets in a token bucket" "this kernel has none"

@@ -14,7 +14,7 @@ after=$(memory)
 
 # most of it ib_core's, for 1,024 GIDs in sysfs; on a debug kernel all of that has red zones
 cost() { echo "two links: $((after - before)) KiB"; ((after - before < 8192 * slow)); }
-[[ $1 == many ]] || t "two links with limits of a million objects: under 8 MiB" cost
+[[ $1 == many ]] || t "two links with limits of a million objects: under $((8 * slow)) MiB" cost
 ulimit -l unlimited
 c_points limits inns "$NSA" "$bin/limits" all "$LA" "$(gid_index "$LA" $A4)" $1
 done_testing

@@ -9,7 +9,6 @@ modprobe rove || bail "modprobe rove"
 LA=
 refused() { ! "$@"; }
 says() { dmesg | tail -n 4 | grep -q "$1" || { dmesg | tail -n 4; return 1; }; }
-no_links() { [[ ! -d /sys/class/infiniband ]] || [[ -z $(ls /sys/class/infiniband) ]]; }
 port_free() { [[ -z $(inns "${1:-}" ss -Huln "sport = :4791") ]]; }
 
 # --- which netdevs -----------------------------------------------------------

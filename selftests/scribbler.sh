@@ -13,7 +13,7 @@ ulimit -c 0
 
 qps() { rdma resource show qp 2>/dev/null | grep -c 'type R\?[CU]'; }
 
-t "a program of nobody's" for_nobody scribbler
+for_nobody scribbler || bail "a program of nobody's"
 before=$(qps)
 c_points "scribbler" as_nobody timeout -k 5 $(((seconds + 180) * slow)) \
 	"/tmp/scribbler.$$" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" "$seconds" "$seed"

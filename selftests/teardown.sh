@@ -6,8 +6,6 @@
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
 
-no_links() { [[ ! -d /sys/class/infiniband ]] || [[ -z $(ls /sys/class/infiniband) ]]; }
-
 # with_load COMMAND...: the program on the link that goes must end by itself, with
 # an error.  Its peer may have nothing outstanding, and then waits for ever.
 sent() { rdma statistic show link "$LA" | grep -o 'sent_pkts [0-9]*' | cut -d' ' -f2; }

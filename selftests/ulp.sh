@@ -83,6 +83,6 @@ going_on() { local was; was=$(progress); wait_for 60 more $((was + 2)); }
 under_load() {
 	rm -f "$tmp/progress"
 	load 2> /dev/null & loader=$!
-	wait_for 60 more 3 && t "$@"
+	if wait_for 60 more 3; then t "$@"; else not_ok "$1: the load runs"; fi
 	kill $loader 2>/dev/null; wait $loader 2>/dev/null
 }
