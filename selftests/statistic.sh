@@ -65,8 +65,7 @@ if [[ $DRIVER_A == rove ]]; then
 	seen
 fi
 
-# A super-packet lost costs the burst
-# that it was of, and what had been sent behind it.
+# A super-packet lost costs the burst that it was of, and what had been sent behind it.
 dropped_by() { inns "$1" tc -s qdisc show dev "$2" | sed -nE 's/.*dropped ([0-9]+),.*/\1/p'; }
 lossy() {
 	local lost again seq
