@@ -83,6 +83,13 @@ int rove_cq_add(struct rove_cq *cq, const struct rove_cqe *cqe, u32 n,
  */
 void rove_cq_local_peer(struct rove_cq *cq);
 
+/* The same, before each completion of a QP whose peer is @local, or not: cheap. */
+static inline void rove_cq_note_peer(struct rove_cq *cq, bool local)
+{
+	if (unlikely(local && !READ_ONCE(cq->local_peer)))
+		rove_cq_local_peer(cq);
+}
+
 /* Does the consumer want an event, rather than poll? */
 bool rove_cq_armed(struct rove_cq *cq);
 

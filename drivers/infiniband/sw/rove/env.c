@@ -94,8 +94,7 @@ void rove_env_flush_cqes(struct rove_qp *qp)
 
 	if (!c->n)
 		return;
-	if (unlikely(qp->local_peer && !READ_ONCE(cq->local_peer)))
-		rove_cq_local_peer(cq);
+	rove_cq_note_peer(cq, qp->local_peer);
 	ret = rove_cq_add(cq, c->cqe, c->n, c->solicited);
 	c->n = 0;
 	c->solicited = false;

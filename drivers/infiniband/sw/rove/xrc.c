@@ -156,8 +156,7 @@ int rove_xrc_complete(struct rove_qp *qp, const struct rove_cqe *cqe,
 	struct rove_cq *cq = to_rcq(qp->srq->ibsrq.ext.cq);
 	int ret;
 
-	if (unlikely(qp->local_peer && !READ_ONCE(cq->local_peer)))
-		rove_cq_local_peer(cq);
+	rove_cq_note_peer(cq, qp->local_peer);
 	ret = rove_cq_add(cq, cqe, 1, solicited);
 	if (ret)
 		rove_cq_notify(cq);
