@@ -10,7 +10,7 @@
  *	-m N,...	regions that WRITE and READ choose from at random (1 for each QP)
  *	-p N		processes; each has QPs of its own (1)
  *	-n N		messages in flight a QP, but not over 64 MiB (16)
- *	-t SECONDS	how long new messages are posted (1) ...
+ *	-t SECONDS	how long it is measured (1) ...
  *	-l N		... and until that many a QP, on average, are complete (0)
  *	-r N		rounds; each goes through all combinations (1)
  *
@@ -18,10 +18,12 @@
  * Plain libibverbs, any device.  One line for each combination and round.
  *
  * A QP begins with one message and posts two for each that completes until it has
- * N in flight, so all QPs get what the devices give them.  The rate counts all
- * messages from the first post to the last completion; fairness is judged at the
- * moment when posting ends.  What the devices' own counters and the network's
- * input queues counted meanwhile is printed, too.
+ * N in flight, so all QPs get what the devices give them.  It is measured from when
+ * N a QP, on average, have completed: before, batches are small, and with many QPs
+ * that takes longest.  The rate and fairness are those of what completes from then
+ * on until posting ends.  What the devices' own counters and the network's input
+ * queues counted, from the first post to the last completion, is printed beside
+ * the number of all messages (all=).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -59,7 +61,7 @@ struct list {
  * @a: sends
  * @b: receives
  * @flying: messages posted and not completed
- * @done: messages completed
+ * @done: messages completed since it is measured
  */
 struct pair {
 	struct ibv_qp *a;
@@ -81,6 +83,7 @@ struct answer {
 	double start;
 	double end;
 	uint64_t messages;
+	uint64_t all;
 	uint64_t min;
 	double sum;
 	double squares;
@@ -312,6 +315,8 @@ static void judge(const struct task *t, struct answer *ans)
 {
 	unsigned int i;
 
+	ans->sum = 0;
+	ans->squares = 0;
 	ans->min = UINT64_MAX;
 	for (i = 0; i < t->qps; i++) {
 		uint64_t n = pairs[i].done;
@@ -323,45 +328,50 @@ static void judge(const struct task *t, struct answer *ans)
 	}
 }
 
+/*
+ * Until @number messages have completed and it is @until; keep up to @most in flight
+ * a QP.  Returns the number, and in @last the time of the last completion.
+ */
+static uint64_t go_on(const struct task *t, uint32_t most, uint64_t number,
+		      double until, double *last)
+{
+	uint64_t done = 0;
+	unsigned int n;
+
+	*last = now();
+	while (done < number || *last < until) {
+		if (t->op == IBV_WR_SEND)
+			poll_receives();
+		n = poll_sends(t, most);
+		done += n;
+		if (n)
+			*last = now();
+		else if (now() - *last > STUCK)
+			die("nothing completes");
+	}
+	return done;
+}
+
 static void stream(const struct task *t, struct answer *ans)
 {
-	uint64_t done = 0, flying = 0;
 	uint32_t most = depth;
+	uint64_t flying = 0;
 	double last;
-	unsigned int i, n;
+	unsigned int i;
 
 	if (most > IN_FLIGHT / t->size)
 		most = IN_FLIGHT / t->size ?: 1;
-	memset(ans, 0, sizeof(*ans));
-	ans->start = now();
-	for (i = 0; i < t->qps; i++) {
-		pairs[i].done = 0;
+	for (i = 0; i < t->qps; i++)
 		post(&pairs[i], t);
-	}
-	while (now() < ans->start + seconds || done < least * t->qps) {
-		if (t->op == IBV_WR_SEND)
-			poll_receives();
-		done += poll_sends(t, most);
-		if (now() > ans->start + seconds + STUCK)
-			die("only %lu messages complete", done);
-	}
+	ans->all = go_on(t, most, most * t->qps, 0, &ans->start);
+	for (i = 0; i < t->qps; i++)
+		pairs[i].done = 0;
+	ans->messages = go_on(t, most, least * t->qps, ans->start + seconds,
+			      &ans->end);
 	judge(t, ans);
 	for (i = 0; i < t->qps; i++)
 		flying += pairs[i].flying;
-	ans->messages = ans->sum + flying;
-
-	last = now();
-	while (flying) {
-		if (t->op == IBV_WR_SEND)
-			poll_receives();
-		n = poll_sends(t, 0);
-		flying -= n;
-		if (n)
-			last = now();
-		else if (now() - last > STUCK)
-			die("nothing completes");
-	}
-	ans->end = now();
+	ans->all += ans->messages + go_on(t, 0, flying, 0, &last);
 }
 
 /* --- counters -------------------------------------------------------------- */
@@ -531,13 +541,14 @@ static void run(const int *socks, const struct task *t, unsigned int round)
 		if (one.min < all.min)
 			all.min = one.min;
 		all.messages += one.messages;
+		all.all += one.all;
 		all.sum += one.sum;
 		all.squares += one.squares;
 	}
 	read_counters(&after);
-	printf("what=stream op=%s size=%lu qps=%lu procs=%u mrs=%lu round=%u seconds=%.6f messages=%lu min=%lu jain=%.4f",
+	printf("what=stream op=%s size=%lu qps=%lu procs=%u mrs=%lu round=%u seconds=%.6f messages=%lu all=%lu min=%lu jain=%.4f",
 	       op_name(t->op), t->size, t->qps * procs, procs, t->mrs, round,
-	       all.end - all.start, all.messages, all.min,
+	       all.end - all.start, all.messages, all.all, all.min,
 	       all.squares ? all.sum * all.sum /
 			     (t->qps * procs * all.squares) : 0);
 	print_counters(&before, &after);
