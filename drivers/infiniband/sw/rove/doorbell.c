@@ -56,6 +56,8 @@
 /* Between two ticks of the timer, at first and in the extremes. */
 #define LOOK_NS		(50 * NSEC_PER_USEC)
 #define LOOK_MIN_NS	(10 * NSEC_PER_USEC)
+/* The same, where a program has completions to take and so waits for none of them. */
+#define HELD_MAX_NS	(250 * NSEC_PER_USEC)
 /* A pause after which the program is thought to do something else. */
 #define WINDOW_MAX_NS	(1 * NSEC_PER_MSEC)
 /* Ticks that found few posts and nothing under way: the program waits for these. */
@@ -72,11 +74,10 @@
 #define ANSWERS		8
 #define ANSWERS_MAX	U8_MAX
 /*
- * How long an acknowledgment waits for the next answer, and what is soon.  The timer runs that
+ * How long an acknowledgment waits for the next answer, and so what is soon.  The timer runs that
  * often, too, while programs take turns, and each time some message is late for it.
  */
 #define ANSWER_NS	(1 * NSEC_PER_MSEC)
-#define SOON_NS		(250 * NSEC_PER_USEC)
 
 static void set_need_wakeup(struct rove_qp *qp, struct rove_ring *ring, bool need)
 {
@@ -90,7 +91,7 @@ static void send(struct rove_qp *qp)
 	u64 now = ktime_get_ns();
 
 	if (db->asked_at && rove_env_sq_pending(&qp->t)) {
-		if (now - db->asked_at > SOON_NS)
+		if (now - db->asked_at > ANSWER_NS)
 			db->answers = 0;
 		else if (db->answers < ANSWERS_MAX)
 			db->answers++;
@@ -386,7 +387,7 @@ static void adapt(struct rove_qp *qp)
 	if (busy && acked && found) {
 		/* Many: it was at it still, and waits for none of them. */
 		if (!few)
-			ticks->interval = min(ticks->interval * 2, (u32)SOON_NS);
+			ticks->interval = min(ticks->interval * 2, (u32)HELD_MAX_NS);
 	} else if (found ? few && !acked :
 			   ticks->early || ticks->interval > WINDOW_MAX_NS / 2) {
 		ticks->interval = min(ticks->interval * 2, (u32)WINDOW_MAX_NS);
