@@ -78,14 +78,16 @@ struct task {
 	uint64_t mrs;
 };
 
-/* What a process tells of it; min, sum and sum of squares over its QPs. */
+/*
+ * What a process tells of it: of what completed between start and end the number, and
+ * over its QPs the least and the sum of squares; and the number of all.
+ */
 struct answer {
 	double start;
 	double end;
 	uint64_t messages;
 	uint64_t all;
 	uint64_t min;
-	double sum;
 	double squares;
 };
 
@@ -315,7 +317,6 @@ static void judge(const struct task *t, struct answer *ans)
 {
 	unsigned int i;
 
-	ans->sum = 0;
 	ans->squares = 0;
 	ans->min = UINT64_MAX;
 	for (i = 0; i < t->qps; i++) {
@@ -323,7 +324,6 @@ static void judge(const struct task *t, struct answer *ans)
 
 		if (n < ans->min)
 			ans->min = n;
-		ans->sum += n;
 		ans->squares += (double)n * n;
 	}
 }
@@ -542,14 +542,13 @@ static void run(const int *socks, const struct task *t, unsigned int round)
 			all.min = one.min;
 		all.messages += one.messages;
 		all.all += one.all;
-		all.sum += one.sum;
 		all.squares += one.squares;
 	}
 	read_counters(&after);
 	printf("what=stream op=%s size=%lu qps=%lu procs=%u mrs=%lu round=%u seconds=%.6f messages=%lu all=%lu min=%lu jain=%.4f",
 	       op_name(t->op), t->size, t->qps * procs, procs, t->mrs, round,
 	       all.end - all.start, all.messages, all.all, all.min,
-	       all.squares ? all.sum * all.sum /
+	       all.squares ? (double)all.messages * all.messages /
 			     (t->qps * procs * all.squares) : 0);
 	print_counters(&before, &after);
 	fflush(stdout);
