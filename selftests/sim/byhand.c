@@ -2571,6 +2571,51 @@ static void read_response(u32 from, u32 n)
 		answer(ROVE_OP_READ_RESP_MIDDLE, PSN + from++, 0, 0, MTU);
 }
 
+/* The whole response to the @i-th of READs of @npkts packets each. */
+static void read_answered(u32 i, u32 npkts)
+{
+	u32 psn = PSN + i * npkts;
+
+	answer(ROVE_OP_READ_RESP_FIRST, psn, ACK_PLAIN, i + 1, MTU);
+	for (u32 j = 1; j < npkts - 1; j++)
+		answer(ROVE_OP_READ_RESP_MIDDLE, psn + j, 0, 0, MTU);
+	answer(ROVE_OP_READ_RESP_LAST, psn + npkts - 1, ACK_PLAIN, i + 1, MTU);
+}
+
+/* A program that streams has READs sent, and so answered, a quarter of them together. */
+static void reads_together(void)
+{
+	u32 i;
+
+	start(ROVE_SVC_RC);
+	q->t.max_rd_atomic = 8;
+	for (i = 0; i < 13; i++)
+		post(ROVE_WR_RDMA_READ, 3 * MTU, SIGNALED);
+	go();
+	CHECK(wired == 8, "%u packets", wired);
+	for (i = 0; i < 5; i++) {
+		read_answered(i, 3);
+		CHECK(wired == 8 + (i + 1) / 2 * 2, "%u packets, %u done", wired, sends);
+	}
+	read_answered(5, 3);
+	CHECK(wired == 13 && sends == 6, "%u packets, %u done", wired, sends);
+
+	/* Short responses share trains, and an atomic's. */
+	for (u32 npkts = 1; npkts <= 2; npkts++) {
+		start(ROVE_SVC_RC);
+		q->t.max_rd_atomic = 8;
+		for (i = 0; i < 9; i++)
+			post(npkts == 2 ? ROVE_WR_RDMA_READ : ROVE_WR_ATOMIC_FETCH_AND_ADD,
+			     npkts == 2 ? 2 * MTU : 8, SIGNALED);
+		go();
+		if (npkts == 2)
+			read_answered(0, 2);
+		else
+			answer(ROVE_OP_ATOMIC_ACK, PSN, ACK_PLAIN, 1, 0);
+		CHECK(wired == 9 && sends == 1, "%u packets, %u done", wired, sends);
+	}
+}
+
 /* What was sent last, the @i-th, asks for @npkts packets from @idx on. */
 static void asks_for(u32 i, u32 idx, u32 npkts)
 {
@@ -2912,10 +2957,10 @@ int byhand_run(void)
 		round_trips, first_psn, rnr_probe, other_retries, waits_for_pages, rights_taken,
 		local_work, states, in_between, xrc_sides, xrc_stays, acks_wanted, acks_held,
 		acks_of_others, access_taken, many_locals, put_off, once_again, fences,
-		reads_again, read_in_pieces, reads_in_pieces, response_probed, parts_unprobed,
-		full, last_middle, nothing_old, long_queues, last_of_shared, back_from_sqe,
-		broken_in_sqe, gaps, uc_gaps, pending_replies, resources_anew, last_debts,
-		answers_in_order, cut_replies, copies, full_of_pieces, oldest_given_up,
+		reads_again, reads_together, read_in_pieces, reads_in_pieces, response_probed,
+		parts_unprobed, full, last_middle, nothing_old, long_queues, last_of_shared,
+		back_from_sqe, broken_in_sqe, gaps, uc_gaps, pending_replies, resources_anew,
+		last_debts, answers_in_order, cut_replies, copies, full_of_pieces, oldest_given_up,
 		other_sort_again, refusals, last_words, middles, message_numbers, malformed,
 		datagram, page_naks, budgets,
 	};

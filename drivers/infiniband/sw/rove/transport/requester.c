@@ -447,6 +447,25 @@ static bool out_of_credits(const struct rove_requester *req, u32 ssn)
 	return req->lsn_valid && psn_diff(ssn, req->lsn) > 0;
 }
 
+/*
+ * May one more READ or atomic be outstanding?  As many are as the peer has resources for, while
+ * a program streams.  If one went whenever one is answered, each would cross the network
+ * alone, and so would each response, for ever (as with TCP's silly windows): a quarter of
+ * them go together.  Short responses keep together anyway: those of up to two packets
+ * share a train, as longer ones do not, whose middle is without an AETH.
+ */
+static bool may_ask(struct rove_tqp *t, const struct rove_swqe *w)
+{
+	struct rove_requester *req = &t->req;
+
+	if (req->rd_outstanding >= t->max_rd_atomic)
+		req->rd_full = true;
+	else if (req->rd_outstanding <= t->max_rd_atomic - t->max_rd_atomic / 4 ||
+		 w->length <= 2 * t->mtu)
+		req->rd_full = false;
+	return !req->rd_full;
+}
+
 /* May the next work request begin?  If so it gets its PSNs. */
 static bool start(struct rove_tqp *t, struct rove_swqe *w)
 {
@@ -460,7 +479,7 @@ static bool start(struct rove_tqp *t, struct rove_swqe *w)
 		w->status = ROVE_WC_LOC_QP_OP_ERR;
 		return false;
 	}
-	if (rd && req->rd_outstanding >= t->max_rd_atomic)
+	if (rd && !may_ask(t, w))
 		return false;
 	/* With nothing under way, one message may go to ask for credits. */
 	if (takes_receive(w) && req->psn_una != req->psn_next &&

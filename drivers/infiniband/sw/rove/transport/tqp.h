@@ -110,6 +110,7 @@ struct rove_swqe {
  * @rtt_min: the fastest
  * @progress_at: when something was acknowledged last; 0: what was sent is sent again
  * @rd_outstanding: READs and atomics sent and not answered
+ * @rd_full: as many as there may be, and not so many less since that more are worth sending
  * @read_piece: size of the pieces in which a READ is asked for again, 0: none was yet
  * @retried: of retry_cnt, used up since there was progress
  * @rnr_retried: RNR NAKs since then, ROVE_RNR_RETRY_INFINITE at most
@@ -164,6 +165,7 @@ struct rove_requester {
 	u8 retried;
 	u8 rnr_retried;
 	u8 page_waits;
+	bool rd_full;
 	bool rnr_probe;
 	bool went_back;
 	bool drained;
