@@ -19,6 +19,7 @@ static int __init rove_init(void)
 	if (err)
 		return err;
 	rove_net_rx_init();
+	rove_net_tx_init();
 	err = rove_defer_init();
 	if (err)
 		goto err_crc;

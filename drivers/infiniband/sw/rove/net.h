@@ -71,7 +71,8 @@ void rove_net_flush(struct rove_qp *qp);
 void rove_net_origin(struct rove_qp *qp, const struct sk_buff *skb, int ifindex,
 		     u32 len, u16 id, struct rove_origin *o);
 
-/* Module exit: free the memory that packets are built in. */
+/* Module init and exit: the memory that packets are built in. */
+void rove_net_tx_init(void);
 void rove_net_tx_exit(void);
 
 /* Forget the cached route; the next packet looks it up.  QP locked. */

@@ -301,31 +301,71 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 /* What skb_page_frag_refill() gives, if it can. */
 #define LARGE		32768
 
+/* Who has sent nothing for so long, or for twice that, has no use for memory to send from. */
+#define PAGES_KEPT	HZ
+
 /**
  * struct tx_pages - memory that packets are written to when they are not small
  * @pf: kept, so that a page need be neither allocated nor cleared when it comes back;
  *	the first that has is used, for it may still be in the CPU's cache
  * @cur: in use
+ * @used: another than @cur was since @idle ran
+ * @idle: gives them back
  *
- * Shared by all QPs that send on this CPU, with softirqs off.
+ * Shared by all QPs that send on this CPU, with softirqs off; @idle runs there as well.
  */
 struct tx_pages {
 	struct page_frag pf[96];
 	unsigned int cur;
+	bool used;
+	struct timer_list idle;
 };
 
 static DEFINE_PER_CPU(struct tx_pages, tx_pages);
 
+/* Our references to all of them; the stack may have some still. */
+static void put_pages(struct tx_pages *tp)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tp->pf); i++) {
+		if (tp->pf[i].page)
+			put_page(tp->pf[i].page);
+		tp->pf[i].page = NULL;
+	}
+}
+
+static void pages_idle(struct timer_list *timer)
+{
+	struct tx_pages *tp = container_of(timer, struct tx_pages, idle);
+
+	/* Its CPU is gone, or may be back and at it: it will set the timer anew. */
+	if (tp != this_cpu_ptr(&tx_pages))
+		return;
+	if (tp->used)
+		mod_timer(timer, jiffies + PAGES_KEPT);
+	else
+		put_pages(tp);
+	tp->used = false;
+}
+
+void rove_net_tx_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		timer_setup(&per_cpu(tx_pages, cpu).idle, pages_idle, TIMER_PINNED);
+}
+
 void rove_net_tx_exit(void)
 {
-	int cpu, i;
+	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		struct tx_pages *tp = per_cpu_ptr(&tx_pages, cpu);
 
-		for (i = 0; i < ARRAY_SIZE(tp->pf); i++)
-			if (tp->pf[i].page)
-				put_page(tp->pf[i].page);
+		timer_delete_sync(&tp->idle);
+		put_pages(tp);
 	}
 }
 
@@ -349,6 +389,9 @@ static struct page_frag *refill(u32 len)
 		if (!tp->pf[i].page || page_ref_count(tp->pf[i].page) == 1)
 			break;
 	tp->cur = i;
+	tp->used = true;
+	if (!timer_pending(&tp->idle))
+		mod_timer(&tp->idle, jiffies + PAGES_KEPT);
 	pf = &tp->pf[i];
 	/* There were no large ones, and there may be again. */
 	if (pf->page && pf->size < LARGE) {
