@@ -688,8 +688,10 @@ void rove_env_state_changed(struct rove_tqp *t)
 {
 	struct sim_qp *qp = to_qp(t);
 
-	if (t->state == ROVE_TQP_SQE)
+	if (t->state == ROVE_TQP_SQE) {
+		qp->told_sqe = true;
 		return;
+	}
 	trace(qp, "goes to the error state");
 	if (t->state != ROVE_TQP_ERR)
 		sim_fail(qp, "state changed to %d", t->state);

@@ -395,6 +395,7 @@ struct sim_qp {
 	u64 starve_until;
 	u64 last_signaled;	/* posted when the last signalled one was posted */
 	bool dead;		/* its connection ends; no more posts but to test flush */
+	bool told_sqe;		/* the transport has said that it is in SQE */
 	bool killed;		/* user or responder put it into the error state */
 	bool recycling;
 	bool draining;
