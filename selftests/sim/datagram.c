@@ -293,7 +293,8 @@ static void queue_error(void)
 		}
 		post(ROVE_WR_SEND, 8, 0);
 		go();
-		CHECK(a->t.state == ROVE_TQP_SQE && a->told_sqe, "state %d, kind %u", a->t.state, kind);
+		CHECK(a->t.state == ROVE_TQP_SQE && a->told_sqe, "state %d, kind %u",
+		      a->t.state, kind);
 		CHECK(sends == 2 && sent[0].cqe.status == want &&
 		      sent[1].cqe.status == ROVE_WC_WR_FLUSH_ERR, "kind %u: %u", kind,
 		      sent[0].cqe.status);
