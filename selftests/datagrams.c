@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "points.h"
 
@@ -351,6 +352,65 @@ static void test_sqe(struct end *a, struct end *b, struct ibv_ah *ah)
 	good &= check(poll_some(a->scq, wc, 1, 5) == 1 && !wc[0].status &&
 		      poll_some(b->rcq, wc, 1, 5) == 1, "afterwards");
 	outcome(good, "a bad request: SQE, and back to RTS");
+}
+
+/* More than are flushed in one go, by another CPU: none of them is sent in RTS. */
+static void test_deep_sqe(struct end *a, struct end *b, struct ibv_ah *ah)
+{
+	enum { N = 4096, ROUNDS = 20 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct ibv_cq *cq = ibv_create_cq(ctx, N, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.cap = { N, 1, 1, 1, 0 }, .qp_type = IBV_QPT_UD,
+		.send_cq = cq, .recv_cq = cq,
+	};
+	struct ibv_qp *qp = cq ? ibv_create_qp(pd, &init) : NULL;
+	struct ibv_sge sge = { (uintptr_t)a->buf, 8, a->mr->lkey }, first = sge;
+	struct ibv_send_wr wr[N], *bad;
+	int i, round, n, flushed, wrong = 0;
+	cpu_set_t before, one;
+	struct ibv_wc wc;
+
+	if (!qp)
+		die("a deep QP");
+	ud_to_rts(qp, QKEY);
+	for (i = 0; i < N; i++)
+		wr[i] = (struct ibv_send_wr){
+			.next = i + 1 < N ? &wr[i + 1] : NULL,
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.ud = { ah, b->qp->qp_num, QKEY },
+		};
+	if (sched_getaffinity(0, sizeof(before), &before))
+		die("sched_getaffinity");
+	for (round = 0; round < ROUNDS && !wrong; round++) {
+		for (i = 0; i < 2; i++) {
+			CPU_ZERO(&one);
+			CPU_SET(i, &one);
+			/* one CPU alone will do, too */
+			sched_setaffinity(0, sizeof(one), &one);
+			/* on the first a good one; its CPU handles the others, too */
+			first.lkey = a->mr->lkey ^ i;
+			wr[0].sg_list = &first;
+			wr[0].next = i ? &wr[1] : NULL;
+			if (ibv_post_send(qp, wr, &bad))
+				die("post_send");
+			if (poll_some(cq, &wc, 1, 5) != 1)
+				die("poll_cq");
+			wrong += wc.status != (i ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
+		}
+		wrong += !!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE);
+		for (n = flushed = 0; n < N - 1 && poll_some(cq, &wc, 1, 5) == 1; n++)
+			flushed += wc.status == IBV_WC_WR_FLUSH_ERR;
+		if (flushed != N - 1)
+			check(false, "round %d: %d of %d flushed, %d completions", round,
+			      flushed, N - 1, n);
+		wrong += flushed != N - 1;
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+	if (ibv_destroy_qp(qp) || ibv_destroy_cq(cq))
+		die("destroy");
+	outcome(!wrong, "a bad request before 4,095: all are flushed, though RTS comes at once");
 }
 
 /* Only addresses of one's own protection domain. */
@@ -799,6 +859,7 @@ int main(int argc, char **argv)
 	test_qkey(a, b, ah);
 	test_too_long(a, b, ah);
 	test_sqe(a, b, ah);
+	test_deep_sqe(a, b, ah);
 	test_foreign_ah(a, b);
 	test_paced(a, b, ah);
 	test_gone(b);

@@ -1263,16 +1263,52 @@ static void run_idle(void)
 
 /* --- link and module go away --------------------------------------------------------------- */
 
+#define MANY	8192
+
+/* A QP with more receives than are flushed in one go. */
+static struct ibv_cq *deep_open(struct ibv_qp **qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_cq *cq = ibv_create_cq(A.ctx, MANY, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.cap = { 1, MANY, 1, 1, 0 }, .qp_type = IBV_QPT_RC,
+		.send_cq = cq, .recv_cq = cq,
+	};
+	struct ibv_recv_wr wr = {}, *bad;
+	int i;
+
+	must(cq && (*qp = ibv_create_qp(A.pd, &init)), "a deep QP");
+	must(!ibv_modify_qp(*qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS), "modify_qp");
+	for (i = 0; i < MANY; i++)
+		must(!ibv_post_recv(*qp, &wr, &bad), "post_recv");
+	return cq;
+}
+
+/* How many of them were. */
+static int deep_flushed(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (ibv_poll_cq(cq, 1, &wc) == 1)
+		n += wc.status == IBV_WC_WR_FLUSH_ERR;
+	return n;
+}
+
 static void run_hold(void)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
 	struct ibv_recv_wr rwr = { .wr_id = 7 }, *rbad;
 	struct rove_ring *sq, *rq, *cq;
+	struct ibv_cq *deep_cq;
+	struct ibv_qp *deep;
 	char line[16];
 	bool good;
 	int i;
 
 	pair_open();
+	deep_cq = deep_open(&deep);
 	for (i = 0; i < 5; i++)
 		put_recv(&A, i);
 	publish(&A);
@@ -1286,6 +1322,10 @@ static void run_hold(void)
 	for (i = 0, good = true; i < 5; i++)
 		good = good && expect_wc(&A, i, IBV_WC_WR_FLUSH_ERR, NONE);
 	outcome(good, "flush completions can be read when all is gone");
+	i = deep_flushed(deep_cq);
+	if (i != MANY)
+		note("%d of %d\n", i, MANY);
+	outcome(i == MANY, "and there are as many as there were receives");
 	outcome(expect_event(&A, IBV_EVENT_DEVICE_FATAL), "the device is reported dead");
 	outcome(readable((char *)sq->hdr, sq->map_size) &&
 		readable((char *)rq->hdr, rq->map_size) &&

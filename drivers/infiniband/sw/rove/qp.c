@@ -104,29 +104,33 @@ static void withdraw(struct rove_qp *qp)
 }
 
 /*
- * A datagram is as good as sent when it is posted: programs (mckey) destroy the
- * address handle and the QP without having waited for a completion.  No more than the
- * ring holds, though the program may go on posting.
+ * Have what is posted to a QP in this state sent, or flushed, where only a part is in one
+ * go: somebody waits for all of it.  No more than the rings hold, though the program may go on
+ * posting.
  */
-static void send_rest(struct rove_qp *qp)
+static void run_rest(struct rove_qp *qp, enum rove_tqp_state state)
 {
-	u32 left = qp->sq.depth;
+	u32 left = qp->sq.depth + qp->rq.depth;
 	u32 n;
 
 	do {
-		u32 fetched;
+		u32 taken;
 
 		rove_qp_lock(qp);
-		fetched = qp->t.req.fetched;
-		if (qp->t.state == ROVE_TQP_RTS)
+		taken = qp->t.req.fetched + qp->rq.cons;
+		if (qp->t.state == state)
 			rove_doorbell_run(qp);
-		n = qp->t.req.fetched - fetched;
+		n = qp->t.req.fetched + qp->rq.cons - taken;
 		rove_qp_unlock(qp);
 		left -= min(left, n);
 		cond_resched();
 	} while (n && left);
 }
 
+/*
+ * A datagram is as good as sent when it is posted: programs (mckey) destroy the
+ * address handle and the QP without having waited for a completion.
+ */
 void rove_pd_send_rest(struct ib_pd *ibpd)
 {
 	struct rove_pd *pd = to_rpd(ibpd);
@@ -137,7 +141,7 @@ void rove_pd_send_rest(struct ib_pd *ibpd)
 		/* What is posted at the same time is none of what was before. */
 		if (data_race(rove_env_sq_pending(&qp->t) ||
 			      qp->t.req.fetched != qp->t.req.done))
-			send_rest(qp);
+			run_rest(qp, ROVE_TQP_RTS);
 	}
 	mutex_unlock(&pd->lock);
 }
@@ -168,7 +172,7 @@ static void leave_pd(struct rove_qp *qp)
 	mutex_lock(&pd->lock);
 	list_del(&qp->ud_node);
 	mutex_unlock(&pd->lock);
-	send_rest(qp);
+	run_rest(qp, ROVE_TQP_RTS);
 }
 
 static void send_events(struct work_struct *work)
@@ -606,8 +610,9 @@ void rove_qp_flush_all(struct rove_dev *rdev)
 		if (qp->t.state != ROVE_TQP_RESET && qp->t.qpn != GSI_QPN)
 			rove_tqp_error(&qp->t);
 		rove_qp_unlock(qp);
+		/* It may be destroyed next. */
+		run_rest(qp, ROVE_TQP_ERR);
 		rove_qp_put(qp);
-		cond_resched();
 		spin_lock_bh(&rdev->qp_lock);
 	}
 	list_splice(&done, &rdev->qp_list);
@@ -796,6 +801,9 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			goto out;
 	}
 
+	/* What was posted before is flushed, not sent (10.3.1.7). */
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTS)
+		run_rest(qp, ROVE_TQP_SQE);
 	rove_qp_lock(qp);
 	from = (enum ib_qp_state)qp->t.state;
 	to = mask & IB_QP_STATE ? attr->qp_state : from;

@@ -406,7 +406,8 @@ void rove_tqp_retime(struct rove_tqp *t, u64 now);
  * @t: the QP
  *
  * Every work request that is not complete, sent or not, completes with
- * IB_WC_WR_FLUSH_ERR (10.3.1.6).  Later posts: rove_tqp_flush().  Of a shared
+ * IB_WC_WR_FLUSH_ERR (10.3.1.6): the first of them here, the others and later posts by
+ * rove_tqp_flush().  Of a shared
  * receive queue only what the QP has taken: ROVE_EVENT_LAST_WQE says that it is done.
  */
 void rove_tqp_error(struct rove_tqp *t);
