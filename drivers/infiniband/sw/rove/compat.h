@@ -216,6 +216,13 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 	} while (0)
 #endif
 
+/* del_timer_sync() got its new name in 6.2, and loses the old one in 6.15. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define rove_timer_delete_sync(timer)	timer_delete_sync(timer)
+#else
+#define rove_timer_delete_sync(timer)	del_timer_sync(timer)
+#endif
+
 /* The route behind a struct dst_entry: a cast until 6.10. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #ifndef dst_rt6_info

@@ -199,6 +199,7 @@ static void thread_park(unsigned int cpu)
 	/* Pairs with rove_defer(), as in work(). */
 	smp_mb();
 	tasklet_schedule(&d->task);
+	rove_net_tx_idle();
 	local_bh_enable();
 }
 

@@ -75,6 +75,9 @@ void rove_net_origin(struct rove_qp *qp, const struct sk_buff *skb, int ifindex,
 void rove_net_tx_init(void);
 void rove_net_tx_exit(void);
 
+/* This CPU sends nothing for now, and gives its part of that memory back.  Softirqs are off. */
+void rove_net_tx_idle(void);
+
 /* Forget the cached route; the next packet looks it up.  QP locked. */
 void rove_net_forget_route(struct rove_qp *qp);
 

@@ -143,7 +143,10 @@ static bool flow_has_room(struct rove_flow *flow)
 	if (likely(refcount_read(&flow->refs) < FLOW_MAX))
 		return true;
 	set_bit(0, &flow->blocked);
-	/* Pairs with the atomic in skb_gone(): it may have been the last. */
+	/*
+	 * What is freed from here on finds the bit set, but for skbs whose skb_gone() has
+	 * looked already: at most one a CPU, and there are more.  Or it is few by now.
+	 */
 	smp_mb__after_atomic();
 	return refcount_read(&flow->refs) <= FLOW_RESUME;
 }
@@ -301,7 +304,7 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
 /* What skb_page_frag_refill() gives, if it can. */
 #define LARGE		32768
 
-/* Who has sent nothing for so long, or for twice that, has no use for memory to send from. */
+/* A CPU that has begun no new one for so long, or for twice that, has no use for them. */
 #define PAGES_KEPT	HZ
 
 /**
@@ -309,7 +312,7 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
  * @pf: kept, so that a page need be neither allocated nor cleared when it comes back;
  *	the first that has is used, for it may still be in the CPU's cache
  * @cur: in use
- * @used: another than @cur was since @idle ran
+ * @used: one was begun since @idle ran last
  * @idle: gives them back
  *
  * Shared by all QPs that send on this CPU, with softirqs off; @idle runs there as well.
@@ -339,7 +342,7 @@ static void pages_idle(struct timer_list *timer)
 {
 	struct tx_pages *tp = container_of(timer, struct tx_pages, idle);
 
-	/* Its CPU is gone, or may be back and at it: it will set the timer anew. */
+	/* Its CPU has gone, after rove_net_tx_idle(), or is back and at it. */
 	if (tp != this_cpu_ptr(&tx_pages))
 		return;
 	if (tp->used)
@@ -347,6 +350,11 @@ static void pages_idle(struct timer_list *timer)
 	else
 		put_pages(tp);
 	tp->used = false;
+}
+
+void rove_net_tx_idle(void)
+{
+	put_pages(this_cpu_ptr(&tx_pages));
 }
 
 void rove_net_tx_init(void)
@@ -364,7 +372,7 @@ void rove_net_tx_exit(void)
 	for_each_possible_cpu(cpu) {
 		struct tx_pages *tp = per_cpu_ptr(&tx_pages, cpu);
 
-		timer_delete_sync(&tp->idle);
+		rove_timer_delete_sync(&tp->idle);
 		put_pages(tp);
 	}
 }
