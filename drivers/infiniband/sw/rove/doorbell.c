@@ -72,14 +72,16 @@
 #define WINDOW_LIST	16
 /* Messages that a program has answered soon, each before the next came, at first and at most. */
 #define ANSWERS		8
-#define ANSWERS_MAX	U8_MAX
+#define ANSWERS_MAX	128
+/* So many, and one is acknowledged at once: would the next message come before the answer? */
+#define ANSWERS_TRY	U8_MAX
 /*
  * How long an acknowledgment waits for the next answer, and so what is soon.  The timer runs that
  * often, too, while programs take turns, and each time some message is late for it.
  */
 #define ANSWER_NS	(1 * NSEC_PER_MSEC)
 
-static void set_need_wakeup(struct rove_qp *qp, struct rove_ring *ring, bool need)
+static void set_need_wakeup(struct rove_ring *ring, bool need)
 {
 	WRITE_ONCE(ring->hdr->flags, need ? ROVE_RING_NEED_WAKEUP : 0);
 }
@@ -93,7 +95,7 @@ static void send(struct rove_qp *qp)
 	if (db->asked_at && rove_env_sq_pending(&qp->t)) {
 		if (now - db->asked_at > ANSWER_NS)
 			db->answers = 0;
-		else if (db->answers < ANSWERS_MAX)
+		else if (db->answers < ANSWERS_TRY)
 			db->answers++;
 		db->asked_at = 0;
 		/* It was worth waiting. */
@@ -125,6 +127,13 @@ bool rove_doorbell_expects(struct rove_qp *qp, u64 now)
 	db->asked_at = rove_env_sq_pending(&qp->t) ? 0 : now;
 	if (!db->asked_at || db->answers < max(db->enough, ANSWERS) || db->open ||
 	    qp->deferring || qp->dead)
+		return false;
+	if (db->answers == ANSWERS_TRY) {
+		db->answers = max(db->enough, ANSWERS);
+		return false;
+	}
+	/* The peer must not take it for a loss; its timeout is likely ours. */
+	if (qp->t.timeout && (4096ULL << qp->t.timeout) < 2 * ANSWER_NS)
 		return false;
 	/* Who sleeps is some time in waking up, and the peer has nothing to do meanwhile. */
 	if (rove_cq_armed(to_rcq(qp->ibqp.recv_cq)))
@@ -200,7 +209,7 @@ static bool set_watched(struct rove_qp *qp, bool watched)
 	if (watched == qp->db.watched)
 		return false;
 	qp->db.watched = watched;
-	set_need_wakeup(qp, &qp->sq, !watched);
+	set_need_wakeup(&qp->sq, !watched);
 	return true;
 }
 
@@ -413,7 +422,6 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
 
-	rove_count(qp->rdev, SQ_POLL);
 	if (!rove_qp_trylock(qp)) {
 		/* It is being looked after, and will be once more. */
 		rove_defer(qp);
@@ -422,6 +430,7 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 	if (qp->t.resp.ack_held && qp->t.state != ROVE_TQP_ERR && !qp->dead) {
 		expect_on(qp, ktime_get_ns());
 	} else if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
+		rove_count(qp->rdev, SQ_POLL);
 		adapt(qp);
 		if (rove_at_home(qp))
 			send(qp);
@@ -440,9 +449,9 @@ void rove_doorbell_error(struct rove_qp *qp)
 	qp->db.open = false;
 	qp->db.watched = false;
 	if (qp->sq.depth)
-		set_need_wakeup(qp, &qp->sq, true);
+		set_need_wakeup(&qp->sq, true);
 	if (qp->rq.depth)
-		set_need_wakeup(qp, &qp->rq, true);
+		set_need_wakeup(&qp->rq, true);
 	/* The flush that follows sees every post that did not see the flag. */
 	smp_mb();
 }
@@ -451,9 +460,9 @@ void rove_doorbell_reset(struct rove_qp *qp)
 {
 	qp->db = (struct rove_doorbell){};
 	if (qp->sq.depth)
-		set_need_wakeup(qp, &qp->sq, true);
+		set_need_wakeup(&qp->sq, true);
 	if (qp->rq.depth)
-		set_need_wakeup(qp, &qp->rq, false);
+		set_need_wakeup(&qp->rq, false);
 }
 
 void rove_doorbell_init(struct rove_qp *qp)
