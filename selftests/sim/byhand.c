@@ -2614,6 +2614,18 @@ static void reads_together(void)
 			answer(ROVE_OP_ATOMIC_ACK, PSN, ACK_PLAIN, 1, 0);
 		CHECK(wired == 9 && sends == 1, "%u packets, %u done", wired, sends);
 	}
+
+	/* And long ones fill their own. */
+	for (u32 more = 0; more <= 1; more++) {
+		start(ROVE_SVC_RC);
+		q->t.max_rd_atomic = 8;
+		for (i = 0; i < 8; i++)
+			post(ROVE_WR_RDMA_READ, 3 * MTU, SIGNALED);
+		post(ROVE_WR_RDMA_READ, ROVE_RUN_BUDGET + more, SIGNALED);
+		go();
+		read_answered(0, 3);
+		CHECK(wired == 8 + more && sends == 1, "%u packets, %u done", wired, sends);
+	}
 }
 
 /* What was sent last, the @i-th, asks for @npkts packets from @idx on. */

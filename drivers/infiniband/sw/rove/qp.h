@@ -138,7 +138,7 @@ struct rove_doorbell {
  * @db: doorbell state; doorbell.c
  * @defer_node: in a CPU's list of QPs that have something to send; defer.c
  * @defer_queued: bit 0: it is in such a list
- * @deferring: defer.c has it locked, and will let it send; guarded by @lock
+ * @deferring: defer.c looks after it, and will let it send; guarded by @lock
  * @no_caller: defer.c has it locked, so no consumer is being called back from within
  *	its own call; guarded by @lock, cleared when that is given back
  * @refs: references; see above

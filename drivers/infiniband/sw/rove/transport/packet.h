@@ -101,9 +101,7 @@ struct rove_pkt {
  */
 int rove_pkt_parse(struct rove_pkt *pkt, const u8 *bth, u32 len);
 
-/**
- * enum rove_burst_kind - the sorts of messages
- */
+/* The sorts of messages. */
 enum rove_burst_kind {
 	ROVE_BURST_SEND,
 	ROVE_BURST_WRITE,

@@ -452,7 +452,8 @@ static bool out_of_credits(const struct rove_requester *req, u32 ssn)
  * a program streams.  If one went whenever one is answered, each would cross the network
  * alone, and so would each response, for ever (as with TCP's silly windows): a quarter of
  * them go together.  Short responses keep together anyway: those of up to two packets
- * share a train, as longer ones do not, whose middle is without an AETH.
+ * share a train, as longer ones do not, whose middle is without an AETH.  Very long ones fill
+ * trains of their own, and what is posted behind them would wait for long.
  */
 static bool may_ask(struct rove_tqp *t, const struct rove_swqe *w)
 {
@@ -461,7 +462,7 @@ static bool may_ask(struct rove_tqp *t, const struct rove_swqe *w)
 	if (req->rd_outstanding >= t->max_rd_atomic)
 		req->rd_full = true;
 	else if (req->rd_outstanding <= t->max_rd_atomic - t->max_rd_atomic / 4 ||
-		 w->length <= 2 * t->mtu)
+		 w->length <= 2 * t->mtu || w->length > ROVE_RUN_BUDGET)
 		req->rd_full = false;
 	return !req->rd_full;
 }

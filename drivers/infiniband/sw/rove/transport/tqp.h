@@ -110,7 +110,7 @@ struct rove_swqe {
  * @rtt_min: the fastest
  * @progress_at: when something was acknowledged last; 0: what was sent is sent again
  * @rd_outstanding: READs and atomics sent and not answered
- * @rd_full: as many as there may be, and not so many less since that more are worth sending
+ * @rd_full: there were as many as there may be, and not a quarter of these is answered since
  * @read_piece: size of the pieces in which a READ is asked for again, 0: none was yet
  * @retried: of retry_cnt, used up since there was progress
  * @rnr_retried: RNR NAKs since then, ROVE_RNR_RETRY_INFINITE at most
@@ -481,8 +481,8 @@ static inline bool rove_tqp_idle(const struct rove_tqp *t)
  * @now: time
  *
  * Never fails: what is wrong with a packet is answered, or counted and
- * dropped.  Nothing is sent here, but for what is owed when the packet ends the QP: that is
- * for rove_tqp_send(), which the environment calls soon after rove_env_defer_send().
+ * dropped.  What is owed is sent here only if the packet ends the QP, and otherwise by
+ * rove_tqp_send(), which the environment calls soon after rove_env_defer_send().
  */
 void rove_tqp_rx(struct rove_tqp *t, const struct rove_pkt *pkt, u64 now);
 
