@@ -75,15 +75,24 @@
 #define ANSWERS_MAX	128
 /* So many, and one is acknowledged at once: would the next message come before the answer? */
 #define ANSWERS_TRY	U8_MAX
-/*
- * How long an acknowledgment waits for the next answer, and so what is soon.  The timer runs that
- * often, too, while programs take turns, and each time some message is late for it.
- */
+/* How long an acknowledgment waits for the next answer, and so what is soon. */
 #define ANSWER_NS	(1 * NSEC_PER_MSEC)
+/*
+ * It may wait for so much longer, for another timer's interrupt to share: while programs take
+ * turns each one makes some message late.  With ANSWER_NS less than what makes the peer ask.
+ */
+#define ANSWER_SLACK_NS	(2 * NSEC_PER_MSEC)
 
 static void set_need_wakeup(struct rove_ring *ring, bool need)
 {
 	WRITE_ONCE(ring->hdr->flags, need ? ROVE_RING_NEED_WAKEUP : 0);
+}
+
+/* At the earliest in @ns. */
+static void start_wait(struct rove_qp *qp, u64 ns)
+{
+	hrtimer_start_range_ns(&qp->window, ns_to_ktime(ns), ANSWER_SLACK_NS,
+			       HRTIMER_MODE_REL_SOFT);
 }
 
 /* Let the transport send; what is found posted answers a message that has come. */
@@ -133,14 +142,14 @@ bool rove_doorbell_expects(struct rove_qp *qp, u64 now)
 		return false;
 	}
 	/* The peer must not take it for a loss; its timeout is likely ours. */
-	if (qp->t.timeout && (4096ULL << qp->t.timeout) < 2 * ANSWER_NS)
+	if (qp->t.timeout && (4096ULL << qp->t.timeout) < 2 * (ANSWER_NS + ANSWER_SLACK_NS))
 		return false;
 	/* Who sleeps is some time in waking up, and the peer has nothing to do meanwhile. */
 	if (rove_cq_armed(to_rcq(qp->ibqp.recv_cq)))
 		return false;
 	/* It goes on running when the answer comes: one interrupt for many messages. */
 	if (!hrtimer_is_queued(&qp->window))
-		hrtimer_start(&qp->window, ns_to_ktime(ANSWER_NS), HRTIMER_MODE_REL_SOFT);
+		start_wait(qp, ANSWER_NS);
 	return true;
 }
 
@@ -150,8 +159,7 @@ static void expect_on(struct rove_qp *qp, u64 now)
 	u64 waited = now - qp->db.asked_at;
 
 	if (waited < ANSWER_NS) {
-		hrtimer_start(&qp->window, ns_to_ktime(ANSWER_NS - waited),
-			      HRTIMER_MODE_REL_SOFT);
+		start_wait(qp, ANSWER_NS - waited);
 		return;
 	}
 	/* In vain, and the peer has waited as well: not so soon again. */
