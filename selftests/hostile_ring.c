@@ -1266,7 +1266,7 @@ static void run_idle(void)
 #define MANY	8192
 
 /* A QP with more receives than are flushed in one go. */
-static struct ibv_cq *deep_open(struct ibv_qp **qp)
+static struct ibv_cq *deep_open(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_cq *cq = ibv_create_cq(A.ctx, MANY, NULL, NULL, 0);
@@ -1274,14 +1274,15 @@ static struct ibv_cq *deep_open(struct ibv_qp **qp)
 		.cap = { 1, MANY, 1, 1, 0 }, .qp_type = IBV_QPT_RC,
 		.send_cq = cq, .recv_cq = cq,
 	};
+	struct ibv_qp *qp = cq ? ibv_create_qp(A.pd, &init) : NULL;
 	struct ibv_recv_wr wr = {}, *bad;
 	int i;
 
-	must(cq && (*qp = ibv_create_qp(A.pd, &init)), "a deep QP");
-	must(!ibv_modify_qp(*qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	must(qp, "a deep QP");
+	must(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			    IBV_QP_ACCESS_FLAGS), "modify_qp");
 	for (i = 0; i < MANY; i++)
-		must(!ibv_post_recv(*qp, &wr, &bad), "post_recv");
+		must(!ibv_post_recv(qp, &wr, &bad), "post_recv");
 	return cq;
 }
 
@@ -1302,13 +1303,12 @@ static void run_hold(void)
 	struct ibv_recv_wr rwr = { .wr_id = 7 }, *rbad;
 	struct rove_ring *sq, *rq, *cq;
 	struct ibv_cq *deep_cq;
-	struct ibv_qp *deep;
 	char line[16];
 	bool good;
 	int i;
 
 	pair_open();
-	deep_cq = deep_open(&deep);
+	deep_cq = deep_open();
 	for (i = 0; i < 5; i++)
 		put_recv(&A, i);
 	publish(&A);

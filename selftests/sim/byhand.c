@@ -2543,27 +2543,6 @@ static void fences(void)
 	}
 }
 
-/* READs whose responses were lost are not all asked for again at once. */
-static void reads_again(void)
-{
-	u32 i;
-
-	start(ROVE_SVC_RC);
-	q->t.max_rd_atomic = 8;
-	for (i = 0; i < 8; i++)
-		post(ROVE_WR_RDMA_READ, 2 * MTU, SIGNALED);
-	go();
-	CHECK(wired == 8, "%u packets", wired);
-	answer(ROVE_OP_READ_RESP_FIRST, PSN + 2, ACK_PLAIN, 2, MTU);
-	CHECK(wired == 10 && wire[8].psn == PSN && wire[9].psn == PSN + 2 &&
-	      q->t.req.cwnd == 4, "%u packets, cwnd %u", wired, q->t.req.cwnd);
-	for (i = 0; i < 8; i++) {
-		answer(ROVE_OP_READ_RESP_FIRST, PSN + 2 * i, ACK_PLAIN, i + 1, MTU);
-		answer(ROVE_OP_READ_RESP_LAST, PSN + 2 * i + 1, ACK_PLAIN, i + 1, MTU);
-	}
-	CHECK(wired == 16 && sends == 8 && !sent[7].status, "%u packets, %u done", wired, sends);
-}
-
 /* The packets of a READ's response from @from on, @n of them. */
 static void read_response(u32 from, u32 n)
 {
@@ -2577,9 +2556,33 @@ static void read_answered(u32 i, u32 npkts)
 	u32 psn = PSN + i * npkts;
 
 	answer(ROVE_OP_READ_RESP_FIRST, psn, ACK_PLAIN, i + 1, MTU);
-	for (u32 j = 1; j < npkts - 1; j++)
-		answer(ROVE_OP_READ_RESP_MIDDLE, psn + j, 0, 0, MTU);
+	read_response(i * npkts + 1, npkts - 2);
 	answer(ROVE_OP_READ_RESP_LAST, psn + npkts - 1, ACK_PLAIN, i + 1, MTU);
+}
+
+/* @n requests of @len bytes, of which eight may be outstanding. */
+static void stream(u32 opcode, u32 n, u32 len)
+{
+	start(ROVE_SVC_RC);
+	q->t.max_rd_atomic = 8;
+	while (n--)
+		post(opcode, len, SIGNALED);
+}
+
+/* READs whose responses were lost are not all asked for again at once. */
+static void reads_again(void)
+{
+	u32 i;
+
+	stream(ROVE_WR_RDMA_READ, 8, 2 * MTU);
+	go();
+	CHECK(wired == 8, "%u packets", wired);
+	answer(ROVE_OP_READ_RESP_FIRST, PSN + 2, ACK_PLAIN, 2, MTU);
+	CHECK(wired == 10 && wire[8].psn == PSN && wire[9].psn == PSN + 2 &&
+	      q->t.req.cwnd == 4, "%u packets, cwnd %u", wired, q->t.req.cwnd);
+	for (i = 0; i < 8; i++)
+		read_answered(i, 2);
+	CHECK(wired == 16 && sends == 8 && !sent[7].status, "%u packets, %u done", wired, sends);
 }
 
 /* A program that streams has READs sent, and so answered, a quarter of them together. */
@@ -2587,10 +2590,7 @@ static void reads_together(void)
 {
 	u32 i;
 
-	start(ROVE_SVC_RC);
-	q->t.max_rd_atomic = 8;
-	for (i = 0; i < 13; i++)
-		post(ROVE_WR_RDMA_READ, 3 * MTU, SIGNALED);
+	stream(ROVE_WR_RDMA_READ, 13, 3 * MTU);
 	go();
 	CHECK(wired == 8, "%u packets", wired);
 	for (i = 0; i < 5; i++) {
@@ -2601,26 +2601,18 @@ static void reads_together(void)
 	CHECK(wired == 13 && sends == 6, "%u packets, %u done", wired, sends);
 
 	/* Short responses share trains, and an atomic's. */
-	for (u32 npkts = 1; npkts <= 2; npkts++) {
-		start(ROVE_SVC_RC);
-		q->t.max_rd_atomic = 8;
-		for (i = 0; i < 9; i++)
-			post(npkts == 2 ? ROVE_WR_RDMA_READ : ROVE_WR_ATOMIC_FETCH_AND_ADD,
-			     npkts == 2 ? 2 * MTU : 8, SIGNALED);
-		go();
-		if (npkts == 2)
-			read_answered(0, 2);
-		else
-			answer(ROVE_OP_ATOMIC_ACK, PSN, ACK_PLAIN, 1, 0);
-		CHECK(wired == 9 && sends == 1, "%u packets, %u done", wired, sends);
-	}
+	stream(ROVE_WR_RDMA_READ, 9, 2 * MTU);
+	go();
+	read_answered(0, 2);
+	CHECK(wired == 9 && sends == 1, "%u packets, %u done", wired, sends);
+	stream(ROVE_WR_ATOMIC_FETCH_AND_ADD, 9, 8);
+	go();
+	answer(ROVE_OP_ATOMIC_ACK, PSN, ACK_PLAIN, 1, 0);
+	CHECK(wired == 9 && sends == 1, "%u packets, %u done", wired, sends);
 
 	/* And long ones fill their own. */
 	for (u32 more = 0; more <= 1; more++) {
-		start(ROVE_SVC_RC);
-		q->t.max_rd_atomic = 8;
-		for (i = 0; i < 8; i++)
-			post(ROVE_WR_RDMA_READ, 3 * MTU, SIGNALED);
+		stream(ROVE_WR_RDMA_READ, 8, 3 * MTU);
 		post(ROVE_WR_RDMA_READ, ROVE_RUN_BUDGET + more, SIGNALED);
 		go();
 		read_answered(0, 3);
