@@ -109,7 +109,7 @@ static void send(struct rove_qp *qp)
 		db->asked_at = 0;
 		/* It was worth waiting. */
 		if (qp->t.resp.ack_held)
-			db->enough = 0;
+			db->enough = ANSWERS;
 	}
 	rove_tqp_send(&qp->t, now);
 }
@@ -134,11 +134,11 @@ bool rove_doorbell_expects(struct rove_qp *qp, u64 now)
 		db->answers = 0;
 	/* Posted before, or the answer already: not known. */
 	db->asked_at = rove_env_sq_pending(&qp->t) ? 0 : now;
-	if (!db->asked_at || db->answers < max(db->enough, ANSWERS) || db->open ||
+	if (!db->asked_at || db->answers < db->enough || db->open ||
 	    qp->deferring || qp->dead)
 		return false;
 	if (db->answers == ANSWERS_TRY) {
-		db->answers = max(db->enough, ANSWERS);
+		db->answers = db->enough;
 		return false;
 	}
 	/* The peer must not take it for a loss; its timeout is likely ours. */
@@ -164,7 +164,7 @@ static void expect_on(struct rove_qp *qp, u64 now)
 	}
 	/* In vain, and the peer has waited as well: not so soon again. */
 	qp->db.answers = 0;
-	qp->db.enough = min(2 * max(qp->db.enough, ANSWERS), ANSWERS_MAX);
+	qp->db.enough = min(2 * qp->db.enough, ANSWERS_MAX);
 	if (rove_at_home(qp))
 		send(qp);
 	else
@@ -466,7 +466,7 @@ void rove_doorbell_error(struct rove_qp *qp)
 
 void rove_doorbell_reset(struct rove_qp *qp)
 {
-	qp->db = (struct rove_doorbell){};
+	qp->db = (struct rove_doorbell){ .enough = ANSWERS };
 	if (qp->sq.depth)
 		set_need_wakeup(&qp->sq, true);
 	if (qp->rq.depth)

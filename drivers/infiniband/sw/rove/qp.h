@@ -70,7 +70,7 @@ struct rove_ticks {
  * @msn: messages received at the last wake-up
  * @cq_prod: completions in the send CQ at the last wake-up
  * @answers: messages in a row that the program answered soon
- * @enough: of these, for the next answer to be expected; 0: ANSWERS
+ * @enough: of these, for the next answer to be expected
  * @asked_at: when the last came, ns; 0: answered
  */
 struct rove_doorbell {
