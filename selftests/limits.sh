@@ -29,6 +29,7 @@ pages() {
 	     function pfn() { match($0, /pfn=0x[0-9a-f]+/); return substr($0, RSTART, RLENGTH) }' $tracing/trace
 }
 none_kept() { [[ $(pages) == *" 0" ]]; }
+extra_cleanup() { [[ ! -e $tracing/kprobe_events ]] || { echo 0 > $tracing/events/enable; : > $tracing/kprobe_events; }; }
 given_back() {
 	local e events="kprobes/rove_take kprobes/rove_taken kmem/mm_page_alloc kmem/mm_page_free" taken kept
 	printf '%s\n' 'p:rove_take skb_page_frag_refill' 'r:rove_taken skb_page_frag_refill' > $tracing/kprobe_events || return
@@ -41,8 +42,7 @@ given_back() {
 	echo "$taken pages, $kept kept"
 	((taken)) || return
 	wait_for 10 none_kept || { echo "still: $(pages)"; return 1; }
-	echo 0 > $tracing/events/enable
-	: > $tracing/kprobe_events
+	extra_cleanup
 }
 if [[ $1 == many ]]; then :
 elif [[ -e $tracing/kprobe_events ]]; then t "who has sent and sends nothing more keeps no memory for it" given_back
