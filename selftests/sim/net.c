@@ -242,9 +242,9 @@ u32 crc32(u32 crc, const void *buf, size_t len)
 /* The ICRC of a packet whose headers are at @bth, before @len bytes of payload and pad. */
 __le32 icrc_of(struct rove_icrc *headers, const u8 *bth, u32 hdr_len, u32 len)
 {
-	u32 n = rove_icrc_headers(headers, bth, hdr_len);
+	u32 crc = rove_icrc_headers(headers, bth, hdr_len, crc32);
 
-	return rove_icrc_final(crc32(crc32(~0U, headers->buf, n), bth + hdr_len, len));
+	return rove_icrc_final(crc32(crc, bth + hdr_len, len));
 }
 
 /* Add the ICRC to a packet of @len bytes from the BTH on. */

@@ -321,8 +321,7 @@ static __always_inline __le32 take_icrc(struct rove_payload *pl, u32 hdr_len, u3
 static __always_inline bool icrc_fits(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
 				      const struct rove_payload *pl, __le32 icrc)
 {
-	u32 crc = rove_crc32(~0U, rx->icrc.buf,
-			     rove_icrc_headers(&rx->icrc, bth, pkt->hdr_len));
+	u32 crc = rove_icrc_headers(&rx->icrc, bth, pkt->hdr_len, rove_crc32);
 	u32 i;
 
 	for (i = 0; i < pl->n; i++)

@@ -485,7 +485,7 @@ static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame
 	p = start;
 	rove_copy_headers(p, hdr, f->hdr_len);
 	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
-	crc = rove_crc32(~0U, qp->icrc.buf, rove_icrc_headers(&qp->icrc, hdr, f->hdr_len));
+	crc = rove_icrc_headers(&qp->icrc, hdr, f->hdr_len, rove_crc32);
 	p += f->hdr_len;
 	n = f->payload_len + f->pad;
 	if (f->payload_len) {

@@ -4,13 +4,18 @@
  *
  * It covers everything from the IP header to the pad, preceded by eight bytes of
  * ones in place of the local route header, with the fields that routers may change taken
- * as ones.  The transport only lays out what is covered before the payload: the CRC-32 of it,
- * and of payload and pad, is the environment's, which then stores rove_icrc_final().
+ * as ones.  The transport lays out what is covered before the payload, and has the CRC-32
+ * of it from the environment's function, which is given; the environment goes on with payload
+ * and pad, and stores rove_icrc_final().
+ *
+ * Of a train's packets IP and UDP headers differ in the IPv4 identification alone, which
+ * counts up: the CRC-32 is linear, so its difference is known without going over them again.
  */
 #ifndef ROVE_ICRC_H
 #define ROVE_ICRC_H
 
 #include <asm/byteorder.h>
+#include <linux/log2.h>
 #include <linux/types.h>
 #include "packet.h"
 
@@ -22,7 +27,7 @@
 
 /* Offsets in the headers, in bytes. */
 enum {
-	ROVE_ICRC_IP4_LEN = 2, ROVE_ICRC_IP4_ID = 4,
+	ROVE_ICRC_IP4_LEN = 2, ROVE_ICRC_IP4_ID = 4, ROVE_ICRC_IP4_HDR = 20,
 	ROVE_ICRC_IP6_PAYLOAD_LEN = 4, ROVE_ICRC_IP6_LEN = 40,
 	ROVE_ICRC_UDP_DGRAM_LEN = 4, ROVE_ICRC_UDP_LEN = 8,
 	ROVE_ICRC_BTH_RESV8A = 4,
@@ -31,13 +36,29 @@ enum {
 /**
  * struct rove_icrc - headers of the packets of one skb, as the ICRC covers them
  * @ip_len: bytes of the IP header
- * @buf: ones, IP and UDP header, and room for BTH and extended headers
+ * @seg_len: those of the packet that they were made for last; 0: none
+ * @id: its IPv4 identification
+ * @known: @crc is right
+ * @crc: the CRC-32, begun with ~0, over ones, IP and UDP header
+ * @buf: these; while @known what depends on @id may be an earlier packet's
+ * @hdr: BTH and extended headers of the packet at hand
  */
 struct rove_icrc {
 	u32 ip_len;
-	u8 buf[ROVE_ICRC_ONES + ROVE_MAX_IP_HDR + ROVE_ICRC_UDP_LEN +
-	       ROVE_MAX_HDR] __aligned(8);
+	u32 seg_len;
+	u16 id;
+	bool known;
+	u32 crc;
+	u8 buf[ROVE_ICRC_ONES + ROVE_MAX_IP_HDR + ROVE_ICRC_UDP_LEN] __aligned(8);
+	u8 hdr[ROVE_MAX_HDR] __aligned(8);
 };
+
+/*
+ * What the CRC-32 over an IPv4 header without options and UDP's changes by when the
+ * identification's lowest n + 1 bits do: by the CRC-32, begun with 0, of these bits and
+ * the 22 bytes of zeros that follow.
+ */
+extern const u32 rove_icrc_id_step[16];
 
 /**
  * rove_icrc_begin() - take over the headers of a packet or of a train
@@ -47,11 +68,13 @@ struct rove_icrc {
  */
 void rove_icrc_begin(struct rove_icrc *c, const void *ip, u32 ip_len);
 
-static inline void rove_icrc_put16(u8 *p, u32 v)
+static __always_inline bool rove_icrc_is_ip4(const struct rove_icrc *c)
 {
-	p[0] = v >> 8;
-	p[1] = v;
+	return c->buf[ROVE_ICRC_ONES] >> 4 == 4;
 }
+
+/* rove_icrc_of_segment() where more has changed. */
+void rove_icrc_relay(struct rove_icrc *c, u32 len, u16 id);
 
 /**
  * rove_icrc_of_segment() - make them those of one of the train's packets
@@ -61,35 +84,35 @@ static inline void rove_icrc_put16(u8 *p, u32 v)
  */
 static __always_inline void rove_icrc_of_segment(struct rove_icrc *c, u32 len, u16 id)
 {
-	u8 *p = c->buf + ROVE_ICRC_ONES;
-
-	len += ROVE_ICRC_UDP_LEN;
-	if (p[0] >> 4 == 4) {
-		rove_icrc_put16(p + ROVE_ICRC_IP4_LEN, c->ip_len + len);
-		rove_icrc_put16(p + ROVE_ICRC_IP4_ID, id);
-	} else {
-		/* Extension headers count as payload. */
-		rove_icrc_put16(p + ROVE_ICRC_IP6_PAYLOAD_LEN,
-				c->ip_len - ROVE_ICRC_IP6_LEN + len);
+	if (len != c->seg_len || !c->known) {
+		rove_icrc_relay(c, len, id);
+	} else if (id == (u16)(c->id + 1) && c->ip_len == ROVE_ICRC_IP4_HDR) {
+		c->crc ^= rove_icrc_id_step[ilog2(id ^ c->id)];
+		c->id = id;
+	} else if (id != c->id && rove_icrc_is_ip4(c)) {
+		rove_icrc_relay(c, len, id);
 	}
-	rove_icrc_put16(p + c->ip_len + ROVE_ICRC_UDP_DGRAM_LEN, len);
 }
 
 /**
- * rove_icrc_headers() - complete them with the packet's own
+ * rove_icrc_headers() - the CRC-32 of all headers of a packet
  * @c: begun
  * @bth: BTH and extended headers
  * @hdr_len: their length
+ * @crc32: goes on from a CRC-32 with so many bytes
  *
- * Return: how many bytes of @c->buf the ICRC covers before the payload.
+ * Return: the CRC-32, begun with ~0, of what the ICRC covers before the payload.
  */
-static __always_inline u32 rove_icrc_headers(struct rove_icrc *c, const void *bth, u32 hdr_len)
+static __always_inline u32 rove_icrc_headers(struct rove_icrc *c, const void *bth, u32 hdr_len,
+					     u32 (*crc32)(u32 crc, const void *buf, size_t len))
 {
-	u32 n = ROVE_ICRC_ONES + c->ip_len + ROVE_ICRC_UDP_LEN;
-
-	rove_copy_headers(c->buf + n, bth, hdr_len);
-	c->buf[n + ROVE_ICRC_BTH_RESV8A] = 0xff;
-	return n + hdr_len;
+	if (!c->known) {
+		c->crc = crc32(~0U, c->buf, ROVE_ICRC_ONES + c->ip_len + ROVE_ICRC_UDP_LEN);
+		c->known = true;
+	}
+	rove_copy_headers(c->hdr, bth, hdr_len);
+	c->hdr[ROVE_ICRC_BTH_RESV8A] = 0xff;
+	return crc32(c->crc, c->hdr, hdr_len);
 }
 
 /* What is stored behind the pad, of the CRC-32 (begun with ~0) over all of that. */
