@@ -24,9 +24,9 @@ static noinline struct rove_region *hold_another(struct rove_qp *qp, struct ib_p
 {
 	rove_data_release(qp);
 	qp->region = rove_region_get(qp, pd, key, va, len, access);
-	/* Its pages stay where they are until it is released (unseen by sparse). */
 	if (qp->region && unlikely(qp->region->kind == ROVE_REGION_ODP)) {
-		read_lock(&qp->region->odp->lock);
+		rove_odp_hold(qp->region->odp);
+		/* Unseen by sparse. */
 		__release(&qp->region->odp->lock);
 	}
 	return qp->region;
@@ -57,7 +57,7 @@ void rove_data_release(struct rove_qp *qp)
 	qp->region = NULL;
 	if (unlikely(r->kind == ROVE_REGION_ODP)) {
 		__acquire(&r->odp->lock);
-		read_unlock(&r->odp->lock);
+		rove_odp_release(r->odp);
 	}
 	rove_region_put(r);
 }

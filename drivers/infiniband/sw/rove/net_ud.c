@@ -12,6 +12,7 @@
 #include <net/dst.h>
 #include <net/ip.h>
 #include <rdma/ib_addr.h>
+#include "data.h"
 #include "net.h"
 #include "netns.h"
 #include "qp.h"
@@ -51,7 +52,8 @@ static void take_route(struct rove_qp *qp, struct rove_dest *dest)
  */
 static void change_dest(struct rove_qp *qp, struct rove_dest *dest)
 {
-	/* What was built goes where it was meant to. */
+	/* What was built goes where it was meant to.  That takes time: no page waits for it. */
+	rove_data_release(qp);
 	rove_net_flush(qp);
 	memcpy(&qp->av, &dest->av, offsetof(struct rove_av, attr));
 	/* One flow for each QP, if the program does not say otherwise. */

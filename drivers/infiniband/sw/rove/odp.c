@@ -337,6 +337,21 @@ static void mark_dirty(const struct chunk *c, unsigned long start, unsigned long
 	}
 }
 
+/* Nobody copies, until unlock_pages(). */
+static void lock_pages(struct rove_odp *odp)
+	__acquires(&odp->gate) __acquires(&odp->lock)
+{
+	spin_lock_bh(&odp->gate);
+	write_lock(&odp->lock);
+}
+
+static void unlock_pages(struct rove_odp *odp)
+	__releases(&odp->lock) __releases(&odp->gate)
+{
+	write_unlock(&odp->lock);
+	spin_unlock_bh(&odp->gate);
+}
+
 /* The kernel takes pages away. */
 static bool invalidate(struct mmu_interval_notifier *mni,
 		       const struct mmu_notifier_range *range,
@@ -352,14 +367,14 @@ static bool invalidate(struct mmu_interval_notifier *mni,
 	start = max_t(unsigned long, c->start, range->start);
 	end = min_t(unsigned long, c->start + CHUNK_SIZE, range->end);
 	mark_dirty(c, start, end);
-	write_lock_bh(&c->odp->lock);
+	lock_pages(c->odp);
 	for (i = start & PAGE_MASK; i < end; i += PAGE_SIZE) {
 		unsigned long *p = &c->page[index_in_chunk(i)];
 
 		n += !!*p;
 		*p = 0;
 	}
-	write_unlock_bh(&c->odp->lock);
+	unlock_pages(c->odp);
 	WRITE_ONCE(c->pages, c->pages - n);
 	if (!READ_ONCE(c->odp->closed)) {
 		atomic64_add(n, &c->odp->invalidations);
@@ -445,8 +460,8 @@ static void drop_chunk(struct chunk *c)
 	mutex_unlock(&c->lock);
 	xa_erase(&odp->chunks, c->start >> CHUNK_SHIFT);
 	/* Who copies has looked it up, and copies, with the lock held. */
-	write_lock_bh(&odp->lock);
-	write_unlock_bh(&odp->lock);
+	lock_pages(odp);
+	unlock_pages(odp);
 	mmu_interval_notifier_remove(&c->notifier);
 	uncharge(c);
 	kmem_cache_free(chunk_cache, c);
@@ -618,7 +633,7 @@ static int show(struct chunk *c, const struct hmm_range *range, unsigned long n,
 	unsigned long i, pfn;
 	int got = 0;
 
-	write_lock_bh(&c->odp->lock);
+	lock_pages(c->odp);
 	for (i = 0; i < n; i++, p++) {
 		pfn = range->hmm_pfns[i];
 		if (!(pfn & HMM_PFN_VALID))
@@ -629,7 +644,7 @@ static int show(struct chunk *c, const struct hmm_range *range, unsigned long n,
 		     (*p & PAGE_WRITABLE) |
 		     (write && pfn & HMM_PFN_WRITE ? PAGE_WRITABLE : 0);
 	}
-	write_unlock_bh(&c->odp->lock);
+	unlock_pages(c->odp);
 	return got;
 }
 
@@ -901,6 +916,7 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	refcount_set(&odp->refs, 1);
 	xa_init(&odp->chunks);
 	rwlock_init(&odp->lock);
+	spin_lock_init(&odp->gate);
 	odp->start = start;
 	odp->limit = capable(CAP_IPC_LOCK) ? LONG_MAX :
 					     rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;

@@ -33,6 +33,8 @@ struct rove_odp_owner;
  * @chunks: struct chunk (odp.c) by address / 2 MiB; those that are remembered.
  *	Changed with @owner's lock held; what is taken out goes when nobody has @lock
  * @lock: read: nobody takes pages, or chunks, away
+ * @gate: held by who waits for @lock, so that a writer comes before readers that come after it:
+ *	rwlocks let softirqs pass it, and of many QPs one always has the lock
  * @faults: pages brought because they were needed
  * @invalidations: pages taken away
  * @prefetches: pages brought because they will be needed
@@ -46,10 +48,24 @@ struct rove_odp {
 	unsigned long limit;
 	struct xarray chunks;
 	rwlock_t lock;		/* see above */
+	spinlock_t gate;	/* see above */
 	atomic64_t faults;
 	atomic64_t invalidations;
 	atomic64_t prefetches;
 };
+
+/* Its pages stay where they are until rove_odp_release().  Softirqs off; none is held. */
+static inline void rove_odp_hold(struct rove_odp *odp) __acquires(&odp->lock)
+{
+	spin_lock(&odp->gate);
+	read_lock(&odp->lock);
+	spin_unlock(&odp->gate);
+}
+
+static inline void rove_odp_release(struct rove_odp *odp) __releases(&odp->lock)
+{
+	read_unlock(&odp->lock);
+}
 
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 
