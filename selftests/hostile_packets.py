@@ -150,12 +150,12 @@ def of_a_socket(opcode, q, psn, rest, i=0, **kw):
     return bth + icrc(ip, struct.pack("!HHHH", 0xc123, PORT, length, 0), bth)
 
 
-def in_one_train(packets, times=1):
+def in_one_train(packets, times=1, by6=False):
     """UDP payloads, of one length but for the last, as the kernel makes a train of them."""
-    with cutter() as s:
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) if by6 else cutter() as s:
         s.setsockopt(17, 103, len(packets[0]))          # UDP_SEGMENT
         for _ in range(times):
-            s.sendto(b"".join(packets), (DST, PORT))
+            s.sendto(b"".join(packets), (DST6 if by6 else DST, PORT))
 
 
 def send(packets):
@@ -304,7 +304,8 @@ case("pad that does not fit", [packet(4, qpn, FAR, bytes(n), pad=p) for n in ran
 case("pad where there is no payload", [packet(12, qpn, FAR, reth(addr, rkey, 64) + bytes(p), pad=p) for p in (1, 2, 3)],
      {"drop_malformed": 3})
 case("IPv6: a wrong source, a wrong ICRC, no such queue pair",
-     [packet6(4, qpn, FAR, bytes(64))] * 2 + [packet6(4, qpn, FAR, bytes(64), flip=1)] * 3 + [packet6(4, 0x123456, FAR, bytes(64))] * 4,
+     [packet6(4, qpn, FAR, bytes(64), flip=f) for f in (0, 1)] + [packet6(0x64, 1, FAR, bytes(264), flip=1)] * 3 +
+     [packet6(4, 0x123456, FAR, bytes(64))] * 4,
      {"drop_wrong_source": 2, "rx_icrc_encapsulated": 3, "drop_unknown_qp": 4})
 case("IPv4 options", [full(17, options=b"\x01" * n) for n in (4, 20, 40)], {"drop_unexpected_response": 3}, least=True)
 
@@ -694,7 +695,7 @@ floods = {
     "an unknown opcode": (packet(0xff, qpn, FAR, body), "drop_malformed"),
     "another service": (packet(0x24, qpn, FAR, body), "drop_wrong_service"),
     "no such QP, IPv6": (packet6(4, 0x123456, FAR, body), "drop_unknown_qp"),
-    "a wrong ICRC, IPv6": (packet6(4, qpn, FAR, body, flip=1), "rx_icrc_encapsulated"),
+    "a wrong ICRC, IPv6": (packet6(0x64, 1, FAR, body, flip=1), "rx_icrc_encapsulated"),
     "a wrong source, IPv6": (packet6(4, qpn, FAR, body), "drop_wrong_source"),
     "a wrong Q_Key for QP 1": (packet(0x64, 1, FAR, deth(1, 1) + bytes(256)), "drop_wrong_qkey"),
     "garbage for QP 1": (packet(0x64, 1, FAR, deth(0x80010000, 1) + b"\1\7\2" + bytes(253)),
@@ -753,9 +754,12 @@ if len(cpus) > 1:
     def risen(name):
         return rise(before, [name])[name]
 
+    def train(q):
+        """Each a thousand bytes of UDP, sixty at once."""
+        return [packet(4, q, FAR, bytes(984), flip=1)[28:]] * 60
+
     hog = no_time_for(cpus[1])
-    # each a thousand bytes of UDP, sixty at once
-    in_one_train([packet(4, target, FAR, bytes(984), flip=1)[28:]] * 60, TRAINS)
+    in_one_train(train(target), TRAINS)
     kept = before_mem - mem_available() >> 10
     hog.kill()
     hog.wait()
@@ -765,10 +769,52 @@ if len(cpus) > 1:
        "trains for a CPU that has no time: the backlog's bytes are bounded", f"{full} of {TRAINS} dropped")
     ok(wait_for(lambda: risen("rx_icrc_encapsulated") == 60 * (TRAINS - full)),
        "trains for a CPU that has no time: the others are looked at", f"{risen('rx_icrc_encapsulated')} wrong ICRCs")
+
+    # over IPv6 A is not its peer
+    before = counters()
+    hog = no_time_for(cpus[1])
+    in_one_train(train(target), TRAINS, by6=True)
+    rose = rise(before, ["drop_wrong_source", "drop_backlog_full", "rx_icrc_encapsulated"])
+    hog.kill()
+    hog.wait()
+    ok(rose == {"drop_wrong_source": 60 * TRAINS, "drop_backlog_full": 0, "rx_icrc_encapsulated": 0},
+       "a stranger's trains for a CPU that has no time: none is kept, or summed", str(rose))
+
+    # behind a packet for nobody, in its train, one for a QP that has others waiting
+    late = idle.pop()
+    before = counters()
+    hog = no_time_for(cpus[1])
+    in_one_train(train(late))
+    in_one_train([of_a_socket(10, q, 0, reth(0, 0, 0), i) for i, q in enumerate([0x123456, late])])
+    early = wait_for(lambda: risen("drop_unknown_qp"), 5) and risen("rx_write_requests")
+    hog.kill()
+    hog.wait()
+    ok(early == 0 and wait_for(lambda: risen("rx_write_requests") == 1) and risen("rx_icrc_encapsulated") == 60,
+       "a packet of a train waits for what its queue pair has waiting", f"{early} of {risen('rx_write_requests')} at once")
+
+    # as many queue pairs as take all that there is, if each may have its most
+    with open("/proc/meminfo") as f:
+        takers = int(re.search(r"MemTotal: *(\d+)", f.read())[1]) * 1024 // 16 // BACKLOG_BYTES + 2
+    takers = shared[:min(takers, 34)]
+    before = counters()
+    refused = []
+    hog = no_time_for(cpus[1])
+    for q in takers:
+        was = risen("drop_backlog_full")
+        in_one_train(train(q))
+        if risen("drop_backlog_full") > was:
+            refused.append(q)
+        in_one_train(train(q), 2 * BACKLOG_BYTES // 60000)
+    hog.kill()
+    hog.wait()
+    print(f"# {len(takers)} queue pairs with all that they may have waiting: {risen('drop_backlog_full')} trains refused")
+    ok(len(takers) > 5 and not refused, "whoever else has much waiting: who has nothing may have some",
+       f"{len(refused)} of {len(takers)} refused")
     os.sched_setaffinity(0, cpus)
 else:
-    count += 1
-    print(f"ok {count} - trains for a CPU that has no time # SKIP one CPU")
+    for what in ("trains", "a stranger's trains", "a packet behind another's", "many queue pairs' trains"):
+        count += 1
+        print(f"ok {count} - {what} for a CPU that has no time # SKIP one CPU")
 os.kill(int(PID), signal.SIGCONT)
 ok(alive(), "traffic runs on")
 for name, (p, _) in floods.items():

@@ -10,9 +10,9 @@
  * backlog, and that CPU takes it from there (defer.c).
  *
  * Everything here is done before anybody is trusted: a packet must be whole,
- * of a link, for a QP that exists, from the QP's peer, with its P_Key and with
+ * of a link, for a QP that exists, with its P_Key, from the QP's peer and with
  * the right ICRC before the transport sees it.  What is not is counted and
- * dropped without an answer.
+ * dropped without an answer; a stranger's packet is neither kept nor summed.
  *
  * The payload stays where it is in the skb.  Its CRC is taken right before it is
  * copied to its place, so the copy finds it in the CPU's cache.
@@ -42,12 +42,14 @@
  * of two such of the largest packets.
  */
 #define BACKLOG_MAX	1024
-#define BACKLOG_BYTES	(8 << 20)
+#define BACKLOG_BYTES	(8L << 20)
 /* Those of all QPs; less if the machine is small. */
 #define BACKLOGS_BYTES	(256UL << 20)
+/* A QP has this part of what is left of it: however many are full, there is some left. */
+#define BACKLOG_SHARE	4
 /* They hold so much. */
 static atomic_long_t backlogs = ATOMIC_LONG_INIT(0);
-static unsigned long backlogs_max __read_mostly;
+static long backlogs_max __read_mostly;
 
 /* For who joins with many QPs and is sent trains: softirqs have to end. */
 #define COPIES_MAX	2048
@@ -73,10 +75,14 @@ static DEFINE_PER_CPU(struct lag, lag);
 /**
  * struct rx_cb - what is remembered of an skb in a backlog
  * @ifindex: of the device it came in by; 0: the loopback
+ * @pos: offset of the first packet that is left
+ * @id: its place in the train
  * @since: when it was put there, jiffies
  */
 struct rx_cb {
 	int ifindex;
+	u32 pos;
+	u32 id;
 	unsigned long since;
 };
 
@@ -193,7 +199,9 @@ static bool pkey_fits(u16 pkey)
  * @left: their number
  * @pos: offset of what follows them
  * @qp: QP of the packet before this one, locked; or NULL
+ * @of: QP whose backlog this was the first of; or NULL
  * @known: the addresses fit @qp
+ * @behind: the packet at hand, and the rest, are to go to @qp's backlog
  * @same_id: the train's packets had the same IPv4 identification, not one counted up
  * @connected: there was a packet for a connected QP, from its peer and right
  * @requests: packets that ended a message
@@ -210,7 +218,9 @@ struct rx {
 	u32 left;
 	u32 pos;
 	struct rove_qp *qp;
+	const struct rove_qp *of;
 	bool known;
+	bool behind;
 	bool same_id;
 	bool connected;
 	u16 first_id;
@@ -357,6 +367,8 @@ static bool lock_qp(struct rx *rx, u32 qpn)
 		return false;
 	rove_qp_lock(qp);
 	use_qp(rx, qp);
+	/* What waits there came before. */
+	rx->behind = qp != rx->of && rx->known && !skb_queue_empty_lockless(&qp->backlog);
 	return true;
 }
 
@@ -475,16 +487,18 @@ static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 			rove_count(rx->rdev, RX_NO_QP);
 		return;
 	}
-	if (!icrc_right(rx, &pkt, bth, pl, len, id)) {
-		rove_qp_count(rx->qp, RX_ICRC);
+	if (unlikely(rx->behind))
 		return;
-	}
 	if (rx->qp->t.state < ROVE_TQP_RTR) {
 		rove_qp_count(rx->qp, RX_BAD_STATE);
 		return;
 	}
 	if (!rx->known) {
 		rove_qp_count(rx->qp, RX_BAD_SOURCE);
+		return;
+	}
+	if (!icrc_right(rx, &pkt, bth, pl, len, id)) {
+		rove_qp_count(rx->qp, RX_ICRC);
 		return;
 	}
 	/* There is a pad. */
@@ -519,20 +533,59 @@ static bool next(struct rx *rx, u32 pos, u32 len, struct rove_payload *pl)
 	return take(rx, len, pl);
 }
 
+/*
+ * False: the backlog is full.  Nobody is charged for what waits there, and a program may
+ * have many QPs and send to them itself: who has little there comes before who has much.
+ */
+static bool put_off(struct rove_qp *qp, struct sk_buff *skb)
+{
+	long share = (backlogs_max - atomic_long_read(&backlogs)) / BACKLOG_SHARE;
+	u32 size = skb->truesize;
+
+	if (skb_queue_len_lockless(&qp->backlog) >= BACKLOG_MAX ||
+	    atomic_read(&qp->backlog_bytes) > min(share, BACKLOG_BYTES))
+		return false;
+	atomic_add(size, &qp->backlog_bytes);
+	atomic_long_add(size, &backlogs);
+	/* It leaves the RCU read-side section that these depend on. */
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	skb->dev = NULL;
+	RX_CB(skb)->since = jiffies;
+	skb_queue_tail(&qp->backlog, skb);
+	return true;
+}
+
+/* The train's rest, from offset @pos on, begins with a packet for the QP locked. */
+static noinline void put_off_rest(struct rx *rx, u32 pos, u32 id)
+{
+	struct sk_buff *rest = skb_clone(rx->skb, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (rest) {
+		RX_CB(rest)->pos = pos;
+		RX_CB(rest)->id = id;
+		if (put_off(rx->qp, rest)) {
+			rove_defer(rx->qp);
+			return;
+		}
+		kfree_skb(rest);
+	}
+	rove_qp_count(rx->qp, RX_BACKLOG);
+}
+
 /* Take the skb apart.  @rx->qp may be locked already; afterwards none is. */
 static void work_off(struct rx *rx)
 {
 	struct sk_buff *skb = rx->skb;
-	u32 pos = sizeof(struct udphdr);
+	u32 pos = RX_CB(skb)->pos, id = RX_CB(skb)->id;
 	u32 seg = is_train(skb) ? skb_shinfo(skb)->gso_size : skb->len;
-	u32 id;
 
 	rx->now = ktime_get_ns();
 	rx->first_id = ntohs(ip_hdr(skb)->id);
 	rove_icrc_begin(&rx->icrc, skb_network_header(skb),
 			skb_transport_offset(skb) - skb_network_offset(skb));
 	seek(rx, pos);
-	for (id = 0; pos < skb->len; id++) {
+	for (; pos < skb->len; id++) {
 		u32 len = min(seg, skb->len - pos);
 		struct rove_payload pl __uninitialized;
 
@@ -541,10 +594,14 @@ static void work_off(struct rx *rx)
 			break;
 		}
 		receive(rx, &pl, len, id);
+		if (unlikely(rx->behind)) {
+			put_off_rest(rx, pos, id);
+			break;
+		}
 		pos += len;
 	}
 	skb_abort_seq_read(&rx->seq);
-	if (rx->qp) {
+	if (rx->qp && rx->connected) {
 		if (rx->requests > 1 || skb->len >= SPREAD_BYTES)
 			rx->qp->stream = 8;
 		else if (rx->requests && rx->qp->stream)
@@ -607,13 +664,18 @@ static int neighbour_cpu(void)
  * because it is not the first, because somebody else has the lock, or because
  * another CPU is the place for it.
  */
-static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb)
+static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb, bool known)
 {
-	bool spread = worth_spreading(qp, skb);
+	bool spread = known && worth_spreading(qp, skb);
 	bool settled;
 
 	if (!skb_queue_empty_lockless(&qp->backlog) || !rove_qp_trylock(qp))
 		return false;
+	/* In the middle of a train, for another QP's packet. */
+	if (unlikely(qp->deferring)) {
+		rove_qp_unlock(qp);
+		return false;
+	}
 	settled = qp->cpu == smp_processor_id();
 	if (rove_at_home(qp) && spread &&
 	    (rove_may_move(qp) || (settled && rove_may_leave(qp))))
@@ -627,29 +689,6 @@ static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb)
 void rove_net_rx_init(void)
 {
 	backlogs_max = min(BACKLOGS_BYTES, totalram_pages() * (PAGE_SIZE / 16));
-}
-
-/*
- * False: the backlog is full.  Nobody is charged for what waits there, and a program may
- * have many QPs and send to them itself.
- */
-static bool put_off(struct rove_qp *qp, struct sk_buff *skb)
-{
-	u32 size = skb->truesize;
-
-	if (skb_queue_len_lockless(&qp->backlog) >= BACKLOG_MAX ||
-	    atomic_read(&qp->backlog_bytes) > BACKLOG_BYTES ||
-	    atomic_long_read(&backlogs) > backlogs_max)
-		return false;
-	atomic_add(size, &qp->backlog_bytes);
-	atomic_long_add(size, &backlogs);
-	/* It leaves the RCU read-side section that these depend on. */
-	skb_orphan(skb);
-	skb_dst_drop(skb);
-	skb->dev = NULL;
-	RX_CB(skb)->since = jiffies;
-	skb_queue_tail(&qp->backlog, skb);
-	return true;
 }
 
 int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
@@ -671,15 +710,24 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	rove_count(rx.rdev, RX_SKBS);
 	rove_count_add(rx.rdev, RX_BYTES, skb->len);
-	RX_CB(skb)->ifindex = is_within_machine(dev) ? 0 : dev->ifindex;
+	*RX_CB(skb) = (struct rx_cb) {
+		.ifindex = is_within_machine(dev) ? 0 : dev->ifindex,
+		.pos = sizeof(struct udphdr),
+	};
 	qp = find_qp(rx.rdev, skb);
 	if (qp) {
-		if (!lock_here(qp, skb)) {
-			if (put_off(qp, skb)) {
+		/* Not locked yet: while the path changes it does not matter which one counts. */
+		bool known = data_race(from_peer(qp, skb));
+
+		if (!lock_here(qp, skb, known)) {
+			if (known && put_off(qp, skb)) {
 				rove_defer(qp);
 				return 0;
 			}
-			rove_count(rx.rdev, RX_BACKLOG);
+			if (known)
+				rove_count(rx.rdev, RX_BACKLOG);
+			else
+				rove_count(rx.rdev, RX_BAD_SOURCE);
 			goto drop;
 		}
 		use_qp(&rx, qp);
@@ -748,7 +796,7 @@ u64 rove_net_lag(void)
 
 bool rove_net_backlog(struct rove_qp *qp)
 {
-	struct rx rx = { .rdev = qp->rdev };
+	struct rx rx = { .rdev = qp->rdev, .of = qp };
 
 	rx.skb = take_off(qp);
 	if (!rx.skb)
