@@ -4,6 +4,7 @@
  */
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
+#include <linux/kernel_stat.h>
 #include <linux/ktime.h>
 #include <linux/llist.h>
 #include <linux/percpu.h>
@@ -39,6 +40,8 @@
  * @task: works while there is little to do
  * @kick: has another CPU schedule @task here
  * @kicked: bit 0: @kick is under way, and of no other's use
+ * @timers: which run of this CPU's timers it is, of all that there have been
+ * @timers_since: when the first of ours in it came, ns
  *
  * Both work with softirqs off on this CPU, so never at the same time.  (While it was away
  * another may have taken the tasklet over: that is waited for.)
@@ -54,6 +57,8 @@ struct rove_deferred {
 	struct tasklet_struct task;
 	call_single_data_t kick;
 	unsigned long kicked;
+	unsigned int timers;
+	u64 timers_since;
 };
 
 static DEFINE_PER_CPU(struct rove_deferred, rove_deferred);
@@ -76,6 +81,8 @@ static bool look_after(struct rove_qp *qp)
 	qp->deferring = true;
 	more = rove_net_backlog(qp);
 	qp->deferring = false;
+	if (unlikely(qp->timer_due))
+		rove_qp_timer_due(qp, ktime_get_ns());
 	/* It may have moved since it was put in the list. */
 	if (rove_at_home(qp))
 		rove_doorbell_run(qp);
@@ -254,6 +261,18 @@ void rove_defer(struct rove_qp *qp)
 		/* That two find the list empty is no excuse: one at a time may call. */
 		smp_call_function_single_async(cpu, &d->kick);
 	put_cpu();
+}
+
+bool rove_timers_late(u64 now)
+{
+	struct rove_deferred *d = this_cpu_ptr(&rove_deferred);
+	unsigned int timers = kstat_softirqs_cpu(HRTIMER_SOFTIRQ, smp_processor_id());
+
+	if (d->timers != timers) {
+		d->timers = timers;
+		d->timers_since = now;
+	}
+	return now - d->timers_since > DEFER_BUDGET_NS;
 }
 
 /*

@@ -25,6 +25,13 @@ struct rove_qp;
 void rove_defer(struct rove_qp *qp);
 
 /*
+ * Has a timer to leave what it has to do to rove_defer()?  All that have expired by now run
+ * in one go, with softirqs off, and each may send: a program can have very many of them
+ * expire at once.  From a soft hrtimer, at @now, ns.
+ */
+bool rove_timers_late(u64 now);
+
+/*
  * May the QP send from this CPU?  Makes it its home if it can.  QP locked.
  */
 bool rove_at_home(struct rove_qp *qp);

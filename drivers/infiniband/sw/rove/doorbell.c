@@ -429,14 +429,15 @@ static void adapt(struct rove_qp *qp)
 static enum hrtimer_restart window_tick(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, window);
+	u64 now = ktime_get_ns();
 
-	if (!rove_qp_trylock(qp)) {
-		/* It is being looked after, and will be once more. */
+	/* Or it is being looked after, and will be once more. */
+	if (rove_timers_late(now) || !rove_qp_trylock(qp)) {
 		rove_defer(qp);
 		return HRTIMER_NORESTART;
 	}
 	if (qp->t.resp.ack_held && qp->t.state != ROVE_TQP_ERR && !qp->dead) {
-		expect_on(qp, ktime_get_ns());
+		expect_on(qp, now);
 	} else if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
 		rove_count(qp->rdev, SQ_POLL);
 		adapt(qp);

@@ -22,7 +22,7 @@ static enum hrtimer_restart resume(struct hrtimer *timer)
 
 	rove_qp_lock(qp);
 	if (!qp->dead) {
-		if (rove_at_home(qp))
+		if (rove_at_home(qp) && !rove_timers_late(ktime_get_ns()))
 			rove_doorbell_run(qp);
 		else
 			rove_defer(qp);

@@ -255,21 +255,32 @@ void rove_qp_want_memory(struct rove_qp *qp)
 			      HRTIMER_MODE_REL_SOFT);
 }
 
+void rove_qp_timer_due(struct rove_qp *qp, u64 now)
+{
+	qp->timer_due = false;
+	if (qp->dead)
+		return;
+	/* What it sends may be the beginning: the rest comes from there. */
+	rove_at_home(qp);
+	rove_tqp_timer(&qp->t, now);
+	if (qp->no_memory) {
+		qp->no_memory = false;
+		rove_defer(qp);
+	}
+	rove_doorbell_settle(qp);
+}
+
 static enum hrtimer_restart transport_timer(struct hrtimer *timer)
 {
 	struct rove_qp *qp = container_of(timer, struct rove_qp, timer);
+	u64 now = ktime_get_ns();
 
 	rove_qp_lock(qp);
-	if (!qp->dead) {
-		/* What it sends may be the beginning: the rest comes from there. */
-		rove_at_home(qp);
-		rove_tqp_timer(&qp->t, ktime_get_ns());
-		if (qp->no_memory) {
-			qp->no_memory = false;
-			rove_defer(qp);
-		}
-		rove_doorbell_settle(qp);
-	}
+	qp->timer_due = rove_timers_late(now) && !qp->dead;
+	if (qp->timer_due)
+		rove_defer(qp);
+	else
+		rove_qp_timer_due(qp, now);
 	rove_qp_unlock(qp);
 	return HRTIMER_NORESTART;
 }

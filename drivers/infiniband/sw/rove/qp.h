@@ -133,6 +133,7 @@ struct rove_doorbell {
  * @no_memory: memory was wanting for a packet, or to ask for a page; @timer will let the
  *	transport try again
  * @timer: the transport's timer
+ * @timer_due: it has expired, and defer.c is to say so; guarded by @lock
  * @window: looks at the send ring while its NEED_WAKEUP is clear, and ends the wait of an
  *	acknowledgment for an answer; doorbell.c
  * @db: doorbell state; doorbell.c
@@ -191,6 +192,7 @@ struct rove_qp {
 	struct rove_flow *flow;
 	bool no_own_multicast;
 	bool no_memory;
+	bool timer_due;
 
 	struct hrtimer timer;
 	struct hrtimer window;
@@ -258,6 +260,9 @@ void rove_env_flush_cqes(struct rove_qp *qp);
 
 /* Memory was wanting for something: have the QP run again in a moment.  QP locked. */
 void rove_qp_want_memory(struct rove_qp *qp);
+
+/* The transport's timer has expired; @now in ns.  QP locked. */
+void rove_qp_timer_due(struct rove_qp *qp, u64 now);
 
 /* Completes and sends what is due, releases the lock, then does what was deferred. */
 void rove_qp_unlock(struct rove_qp *qp);
