@@ -141,7 +141,8 @@ static void icrc(const u8 *data, u32 len)
 	ip_len = ip[0] == 0x60 ? 40 : (ip[0] & 15) * 4;
 	rove_icrc_begin(&c, ip, ip_len);
 	rove_icrc_of_segment(&c, 16 + len * 4, len);
-	rove_icrc_headers(&c, bth, 12 + 4 * (ip[1] % 9), crc32);
+	bth[4] = ip[1];
+	rove_icrc_crc32(&c, bth, 12 + 4 * (ip[1] % 9), crc32);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t len)

@@ -19,7 +19,7 @@ void cost_make_packet(struct rove_icrc *icrc, const struct rove_burst *b, u32 i,
 {
 	rove_burst_next(b, i, dest_qpn, hdr, f);
 	rove_icrc_of_segment(icrc, rove_frame_len(f), i);
-	rove_icrc_headers(icrc, hdr, f->hdr_len, uncounted);
+	rove_icrc_crc32(icrc, hdr, f->hdr_len, uncounted);
 }
 
 /* The @i-th of a train, of @len bytes, has come. */
@@ -27,5 +27,5 @@ void cost_take_packet(struct rove_icrc *icrc, const struct rove_pkt *pkt, u32 i,
 		      const u8 *hdr, u32 len)
 {
 	rove_icrc_of_segment(icrc, len, i);
-	rove_icrc_headers(icrc, hdr, pkt->hdr_len, uncounted);
+	rove_icrc_crc32(icrc, hdr, pkt->hdr_len, uncounted);
 }

@@ -239,16 +239,14 @@ u32 crc32(u32 crc, const void *buf, size_t len)
 	return crc;
 }
 
-/* The ICRC of a packet whose headers are at @bth, before @len bytes of payload and pad. */
-__le32 icrc_of(struct rove_icrc *headers, const u8 *bth, u32 hdr_len, u32 len)
+/* The ICRC of a packet of @len bytes at @bth, which end with it. */
+__le32 icrc_of(struct rove_icrc *headers, const u8 *bth, u32 len)
 {
-	u32 crc = rove_icrc_headers(headers, bth, hdr_len, crc32);
-
-	return rove_icrc_final(crc32(crc, bth + hdr_len, len));
+	return rove_icrc_final(rove_icrc_crc32(headers, bth, len - ROVE_ICRC_LEN, crc32));
 }
 
 /* Add the ICRC to a packet of @len bytes from the BTH on. */
-static void seal(struct packet *p, u32 hdr_len, u32 len)
+static void seal(struct packet *p, u32 len)
 {
 	u8 *bth = p->data + p->ip_len + 8;
 	struct rove_icrc headers;
@@ -257,7 +255,7 @@ static void seal(struct packet *p, u32 hdr_len, u32 len)
 	if (sim.sc->no_icrc)
 		return;
 	rove_icrc_begin(&headers, p->data, p->ip_len);
-	icrc = icrc_of(&headers, bth, hdr_len, len - hdr_len - ROVE_ICRC_LEN);
+	icrc = icrc_of(&headers, bth, len);
 	memcpy(bth + len - ROVE_ICRC_LEN, &icrc, ROVE_ICRC_LEN);
 }
 
@@ -270,7 +268,7 @@ static struct packet *build_raw(struct sim_qp *from, const u8 *bth, u32 len)
 	build_ip(from, p, len);
 	memcpy(p->data + p->ip_len + 8, bth, len);
 	if (len >= sizeof(struct rove_bth) + ROVE_ICRC_LEN)
-		seal(p, sizeof(struct rove_bth), len);
+		seal(p, len);
 	p->from = from;
 	p->to = from->peer;
 	return p;
@@ -396,7 +394,7 @@ static struct packet *build(struct sim_qp *qp, const struct rove_burst *b, u32 i
 	memcpy(bth, hdr, f.hdr_len);
 	payload(qp, b, f.offset, bth + f.hdr_len, f.payload_len);
 	memset(bth + f.hdr_len + f.payload_len, 0, f.pad);
-	seal(p, f.hdr_len, len);
+	seal(p, len);
 	trace(qp, "tx %s psn %06x len %u%s%s", opcode_name(bth[0]),
 	      psn_add(b->psn, i), f.payload_len,
 	      bth[8] & 0x80 ? " ackreq" : "",
@@ -452,8 +450,7 @@ static bool icrc_ok(struct rove_icrc *headers, const struct rove_pkt *pkt, u32 l
 	__le32 icrc;
 
 	memcpy(&icrc, bth + len - ROVE_ICRC_LEN, ROVE_ICRC_LEN);
-	return icrc == icrc_of(headers, bth, pkt->hdr_len,
-			       len - pkt->hdr_len - ROVE_ICRC_LEN);
+	return icrc == icrc_of(headers, bth, len);
 }
 
 /*

@@ -524,7 +524,7 @@ void net_inject(struct sim_qp *from, const u8 *bth, u32 len);
 void net_put(struct sim_qp *from, const u8 *bth, u32 len);
 const u8 *net_payload(const struct rove_pkt *pkt);
 u32 crc32(u32 crc, const void *buf, size_t len);
-__le32 icrc_of(struct rove_icrc *headers, const u8 *bth, u32 hdr_len, u32 len);
+__le32 icrc_of(struct rove_icrc *headers, const u8 *bth, u32 len);
 const char *opcode_name(u8 opcode);
 extern u32 net_unsent;	/* QPs whose packets wait for net_flush() */
 

@@ -325,16 +325,16 @@ static __always_inline __le32 take_icrc(struct rove_payload *pl, u32 hdr_len, u3
 }
 
 /*
- * Is the ICRC right if the packet had this IPv4 identification on the wire?
- * @pl is what follows the headers, @icrc excluded.
+ * Is the ICRC right if the packet had this IPv4 identification on the wire?  At @bth there
+ * are @row bytes in a row: all that it covers, or the headers, and @pl follows.
  */
 static __always_inline bool icrc_fits(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
-				      const struct rove_payload *pl, __le32 icrc)
+				      u32 row, const struct rove_payload *pl, __le32 icrc)
 {
-	u32 crc = rove_icrc_headers(&rx->icrc, bth, pkt->hdr_len, rove_crc32);
+	u32 crc = rove_icrc_crc32(&rx->icrc, bth, row, rove_crc32);
 	u32 i;
 
-	for (i = 0; i < pl->n; i++)
+	for (i = 0; row == pkt->hdr_len && i < pl->n; i++)
 		crc = rove_crc32(crc, pl->piece[i].iov_base, pl->piece[i].iov_len);
 	return icrc == rove_icrc_final(crc);
 }
@@ -392,14 +392,14 @@ static __always_inline void to_segment(struct rx *rx, u32 len, u32 id)
 
 /* Merged from packets that all had the same identification, or no longer? */
 static noinline bool icrc_fits_otherwise(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
-					 const struct rove_payload *pl, u32 len, u32 id,
+					 u32 row, const struct rove_payload *pl, u32 len, u32 id,
 					 __le32 icrc)
 {
 	if (!id || !is_train(rx->skb))
 		return false;
 	rx->same_id = !rx->same_id;
 	to_segment(rx, len, id);
-	if (icrc_fits(rx, pkt, bth, pl, icrc))
+	if (icrc_fits(rx, pkt, bth, row, pl, icrc))
 		return true;
 	rx->same_id = !rx->same_id;
 	return false;
@@ -412,12 +412,13 @@ static __always_inline bool icrc_right(struct rx *rx, const struct rove_pkt *pkt
 				       const u8 *bth, struct rove_payload *pl,
 				       u32 len, u32 id)
 {
+	u32 row = pl->n == 1 ? len - ROVE_ICRC_LEN : pkt->hdr_len;
 	__le32 icrc = take_icrc(pl, pkt->hdr_len, len);
 
 	if (is_train(rx->skb))
 		to_segment(rx, len, id);
-	return likely(icrc_fits(rx, pkt, bth, pl, icrc)) ||
-	       icrc_fits_otherwise(rx, pkt, bth, pl, len, id, icrc);
+	return likely(icrc_fits(rx, pkt, bth, row, pl, icrc)) ||
+	       icrc_fits_otherwise(rx, pkt, bth, row, pl, len, id, icrc);
 }
 
 /*

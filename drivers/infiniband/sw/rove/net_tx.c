@@ -459,8 +459,8 @@ static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame
 	u32 len = rove_frame_len(f);
 	void *start = NULL;
 	__le32 icrc;
-	u32 crc, n;
 	u8 *p;
+	u32 n;
 
 	if (rove_train_takes(&qp->train, len)) {
 		skb = skb_peek_tail(&qp->tx);
@@ -484,10 +484,7 @@ static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame
 
 	p = start;
 	rove_copy_headers(p, hdr, f->hdr_len);
-	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
-	crc = rove_icrc_headers(&qp->icrc, hdr, f->hdr_len, rove_crc32);
 	p += f->hdr_len;
-	n = f->payload_len + f->pad;
 	if (f->payload_len) {
 		int ret = rove_source_read(src, p, f->payload_len);
 
@@ -496,8 +493,10 @@ static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame
 	}
 	if (f->pad)
 		memset(p + f->payload_len, 0, f->pad);
-	icrc = rove_icrc_final(rove_crc32(crc, p, n));
-	memcpy(p + n, &icrc, sizeof(icrc));
+	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
+	n = f->hdr_len + f->payload_len + f->pad;
+	icrc = rove_icrc_final(rove_icrc_crc32(&qp->icrc, start, n, rove_crc32));
+	memcpy(start + n, &icrc, sizeof(icrc));
 
 	skb_commit(skb, len);
 	rove_train_add(&qp->train, len);

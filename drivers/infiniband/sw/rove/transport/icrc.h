@@ -4,12 +4,12 @@
  *
  * It covers everything from the IP header to the pad, preceded by eight bytes of
  * ones in place of the local route header, with the fields that routers may change taken
- * as ones.  The transport lays out what is covered before the payload, and has the CRC-32
- * of it from the environment's function, which is given; the environment goes on with payload
- * and pad, and stores rove_icrc_final().
+ * as ones.  The CRC-32 itself is a function of the environment's, which is given.
  *
- * Of a train's packets IP and UDP headers differ in the IPv4 identification alone, which
- * counts up: the CRC-32 is linear, so its difference is known without going over them again.
+ * It is linear, and that saves most of what is not payload.  Of a train's packets IP and UDP
+ * headers differ in the IPv4 identification alone, which counts up: what that changes is
+ * known without going over them again.  And the BTH's byte that counts as ones is zeros: what
+ * that changes is added before, so that packets can be gone over as they lie there.
  */
 #ifndef ROVE_ICRC_H
 #define ROVE_ICRC_H
@@ -41,7 +41,6 @@ enum {
  * @known: @crc is right
  * @crc: the CRC-32, begun with ~0, over ones, IP and UDP header
  * @buf: these; while @known what depends on @id may be an earlier packet's
- * @hdr: BTH and extended headers of the packet at hand
  */
 struct rove_icrc {
 	u32 ip_len;
@@ -50,7 +49,6 @@ struct rove_icrc {
 	bool known;
 	u32 crc;
 	u8 buf[ROVE_ICRC_ONES + ROVE_MAX_IP_HDR + ROVE_ICRC_UDP_LEN] __aligned(8);
-	u8 hdr[ROVE_MAX_HDR] __aligned(8);
 };
 
 /*
@@ -59,6 +57,12 @@ struct rove_icrc {
  * the 22 bytes of zeros that follow.
  */
 extern const u32 rove_icrc_id_step[16];
+
+/*
+ * A CRC-32 that is to go on with a BTH whose fifth byte is zeros, and is changed by this, comes
+ * to what it would if that were ones.
+ */
+#define ROVE_ICRC_RESV8A_ONES	0x0f6a70d9
 
 /**
  * rove_icrc_begin() - take over the headers of a packet or of a train
@@ -95,24 +99,29 @@ static __always_inline void rove_icrc_of_segment(struct rove_icrc *c, u32 len, u
 }
 
 /**
- * rove_icrc_headers() - the CRC-32 of all headers of a packet
+ * rove_icrc_crc32() - the CRC-32 of a packet, or of its first bytes
  * @c: begun
- * @bth: BTH and extended headers
- * @hdr_len: their length
+ * @bth: BTH, and what follows it
+ * @len: bytes there, at least those of the BTH
  * @crc32: goes on from a CRC-32 with so many bytes
  *
- * Return: the CRC-32, begun with ~0, of what the ICRC covers before the payload.
+ * Return: the CRC-32, begun with ~0, of what the ICRC covers up to there.
  */
-static __always_inline u32 rove_icrc_headers(struct rove_icrc *c, const void *bth, u32 hdr_len,
-					     u32 (*crc32)(u32 crc, const void *buf, size_t len))
+static __always_inline u32 rove_icrc_crc32(struct rove_icrc *c, const u8 *bth, u32 len,
+					   u32 (*crc32)(u32 crc, const void *buf, size_t len))
 {
+	u8 masked[ROVE_ICRC_BTH_RESV8A + 1];
+
 	if (!c->known) {
 		c->crc = crc32(~0U, c->buf, ROVE_ICRC_ONES + c->ip_len + ROVE_ICRC_UDP_LEN);
 		c->known = true;
 	}
-	rove_copy_headers(c->hdr, bth, hdr_len);
-	c->hdr[ROVE_ICRC_BTH_RESV8A] = 0xff;
-	return crc32(c->crc, c->hdr, hdr_len);
+	if (likely(!bth[ROVE_ICRC_BTH_RESV8A]))
+		return crc32(c->crc ^ ROVE_ICRC_RESV8A_ONES, bth, len);
+	memcpy(masked, bth, sizeof(masked));
+	masked[ROVE_ICRC_BTH_RESV8A] = 0xff;
+	return crc32(crc32(c->crc, masked, sizeof(masked)), bth + sizeof(masked),
+		     len - sizeof(masked));
 }
 
 /* What is stored behind the pad, of the CRC-32 (begun with ~0) over all of that. */
