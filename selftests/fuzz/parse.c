@@ -129,20 +129,31 @@ static void build(const u8 *data, u32 len)
 	MUST(total == b.length);
 }
 
-/* Headers of a packet of any shape, whole and as a segment, do not leave the buffer. */
+/*
+ * Headers of any shape do not leave the buffer, and a packet of a train has the ICRC of one
+ * that comes alone.
+ */
 static void icrc(const u8 *data, u32 len)
 {
-	struct rove_icrc c;
 	u8 ip[ROVE_MAX_IP_HDR + 8] = {}, bth[ROVE_MAX_HDR] = {};
-	u32 ip_len;
+	struct rove_icrc c, alone;
+	u32 ip_len, i, seg;
+	u16 id = len;
 
 	memcpy(ip, data, min(len, (u32)sizeof(ip)));
 	ip[0] = ip[0] & 1 ? 0x60 : 0x40 | (5 + (ip[0] >> 4) % 11);
 	ip_len = ip[0] == 0x60 ? 40 : (ip[0] & 15) * 4;
 	rove_icrc_begin(&c, ip, ip_len);
-	rove_icrc_of_segment(&c, 16 + len * 4, len);
-	bth[4] = ip[1];
-	rove_icrc_crc32(&c, bth, 12 + 4 * (ip[1] % 9), crc32);
+	for (i = 0; i < len; i++) {
+		id += data[i] & 3;
+		seg = 16 + (data[i] & 0xc0);
+		bth[4] = data[i] & 0x20;
+		rove_icrc_of_segment(&c, seg, id);
+		rove_icrc_begin(&alone, ip, ip_len);
+		rove_icrc_of_segment(&alone, seg, id);
+		MUST(rove_icrc_crc32(&c, bth, 12 + 4 * (ip[1] % 9), crc32) ==
+		     rove_icrc_crc32(&alone, bth, 12 + 4 * (ip[1] % 9), crc32));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t len)

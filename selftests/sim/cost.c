@@ -142,7 +142,7 @@ int rove_env_emit(struct rove_tqp *t, const struct rove_burst *burst)
 		u8 *hdr = e->wire[e->npkts].hdr;
 
 		if (i > 1)
-			rove_copy_headers(hdr, e->wire[e->npkts - 1].hdr, f.hdr_len);
+			memcpy(hdr, e->wire[e->npkts - 1].hdr, f.hdr_len);
 		cost_make_packet(&icrc, burst, i, t->dest_qpn, hdr, &f);
 		e->wire[e->npkts++].len = rove_frame_len(&f);
 	}

@@ -452,6 +452,15 @@ static void skb_commit(struct sk_buff *skb, u32 len)
 	skb->truesize += len;
 }
 
+/* BTH and extended headers: most packets of a long message have a BTH alone. */
+static __always_inline void copy_headers(void *to, const void *from, u32 hdr_len)
+{
+	if (likely(hdr_len == sizeof(struct rove_bth)))
+		memcpy(to, from, sizeof(struct rove_bth));
+	else
+		memcpy(to, from, hdr_len);
+}
+
 static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame *f,
 		      struct rove_source *src)
 {
@@ -483,7 +492,7 @@ static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame
 	}
 
 	p = start;
-	rove_copy_headers(p, hdr, f->hdr_len);
+	copy_headers(p, hdr, f->hdr_len);
 	p += f->hdr_len;
 	if (f->payload_len) {
 		int ret = rove_source_read(src, p, f->payload_len);

@@ -212,13 +212,4 @@ static inline void rove_burst_next(const struct rove_burst *b, u32 i, u32 dest_q
 	bth->apsn = cpu_to_be32(psn_add(b->psn, i));
 }
 
-/* Copy BTH and extended headers: most packets of a long message have a BTH alone. */
-static __always_inline void rove_copy_headers(void *to, const void *from, u32 hdr_len)
-{
-	if (likely(hdr_len == sizeof(struct rove_bth)))
-		memcpy(to, from, sizeof(struct rove_bth));
-	else
-		memcpy(to, from, hdr_len);
-}
-
 #endif /* ROVE_PACKET_H */
