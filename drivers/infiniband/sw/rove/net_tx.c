@@ -461,52 +461,53 @@ static __always_inline void copy_headers(void *to, const void *from, u32 hdr_len
 		memcpy(to, from, hdr_len);
 }
 
+/* Where a packet of @len bytes may be written: in the last of @qp->tx, or in a new one. */
+static void *packet_room(struct rove_qp *qp, u32 len)
+{
+	void *start = NULL;
+	struct sk_buff *skb;
+
+	if (rove_train_takes(&qp->train, len))
+		start = skb_room(skb_peek_tail(&qp->tx), len);
+	if (likely(start))
+		return start;
+	skb = open_skb(qp, SMALL);
+	if (!skb)
+		return NULL;
+	start = skb_room(skb, len);
+	if (likely(start))
+		return start;
+	/* No large pages: in one piece, like any other packet. */
+	__skb_unlink(skb, &qp->tx);
+	kfree_skb(skb);
+	skb = open_skb(qp, len);
+	return skb ? skb_tail_pointer(skb) : NULL;
+}
+
 static int add_packet(struct rove_qp *qp, const u8 *hdr, const struct rove_frame *f,
 		      struct rove_source *src)
 {
-	struct sk_buff *skb = NULL;
-	u32 len = rove_frame_len(f);
-	void *start = NULL;
+	u32 len = rove_frame_len(f), n = f->hdr_len + f->payload_len + f->pad;
+	void *start = packet_room(qp, len);
+	struct sk_buff *skb;
 	__le32 icrc;
-	u8 *p;
-	u32 n;
 
-	if (rove_train_takes(&qp->train, len)) {
-		skb = skb_peek_tail(&qp->tx);
-		start = skb_room(skb, len);
-	}
-	if (!start) {
-		skb = open_skb(qp, SMALL);
-		if (!skb)
-			return -ENOMEM;
-		start = skb_room(skb, len);
-	}
-	if (unlikely(!start)) {
-		/* No large pages: in one piece, like any other packet. */
-		__skb_unlink(skb, &qp->tx);
-		kfree_skb(skb);
-		skb = open_skb(qp, len);
-		if (!skb)
-			return -ENOMEM;
-		start = skb_tail_pointer(skb);
-	}
-
-	p = start;
-	copy_headers(p, hdr, f->hdr_len);
-	p += f->hdr_len;
+	if (!start)
+		return -ENOMEM;
+	copy_headers(start, hdr, f->hdr_len);
 	if (f->payload_len) {
-		int ret = rove_source_read(src, p, f->payload_len);
+		int ret = rove_source_read(src, start + f->hdr_len, f->payload_len);
 
 		if (unlikely(ret))
 			return ret;
 	}
 	if (f->pad)
-		memset(p + f->payload_len, 0, f->pad);
+		memset(start + n - f->pad, 0, f->pad);
 	rove_icrc_of_segment(&qp->icrc, len, qp->ip_id);
-	n = f->hdr_len + f->payload_len + f->pad;
 	icrc = rove_icrc_final(rove_icrc_crc32(&qp->icrc, start, n, rove_crc32));
 	memcpy(start + n, &icrc, sizeof(icrc));
 
+	skb = skb_peek_tail(&qp->tx);
 	skb_commit(skb, len);
 	rove_train_add(&qp->train, len);
 	TX_CB(skb)->seg_len = qp->train.seg_len;
