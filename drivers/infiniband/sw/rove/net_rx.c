@@ -209,6 +209,10 @@ static bool pkey_fits(u16 pkey)
  * @first_id: IPv4 identification of the first
  * @now: time
  * @icrc: the headers, those of the packet at hand once made so
+ * @pkt: the packet at hand
+ * @row_len: length of the one before it, if @qp has taken that and it had a BTH alone, which
+ *	asked for nothing; or 0
+ * @row: that BTH but for the PSN, as on the wire
  */
 struct rx {
 	struct rove_dev *rdev;
@@ -228,6 +232,9 @@ struct rx {
 	u32 copies;
 	u64 now;
 	struct rove_icrc icrc;
+	struct rove_pkt pkt;
+	u32 row_len;
+	u32 row[2];
 };
 
 /* Start, or start again, at offset @pos of the skb. */
@@ -462,58 +469,90 @@ static noinline void receive_multicast(struct rx *rx, struct rove_pkt *pkt,
 	}
 }
 
+/* Read and check the packet, and lock its QP: false if it is not for a QP from its peer. */
+static noinline bool admit(struct rx *rx, struct rove_payload *pl, const u8 *bth, u32 len, u32 id)
+{
+	struct rove_pkt *pkt = &rx->pkt;
+
+	rx->row_len = 0;
+	if (rove_pkt_parse(pkt, bth, len)) {
+		rove_count(rx->rdev, RX_RUNT);
+		return false;
+	}
+	if (!pkey_fits(pkt->pkey)) {
+		rove_count(rx->rdev, RX_BAD_PKEY);
+		return false;
+	}
+	if (!lock_qp(rx, pkt->qpn)) {
+		if (pkt->qpn == ROVE_MULTICAST_QPN)
+			receive_multicast(rx, pkt, bth, pl, len, id);
+		else
+			rove_count(rx->rdev, RX_NO_QP);
+		return false;
+	}
+	if (unlikely(rx->behind))
+		return false;
+	if (rx->qp->t.state < ROVE_TQP_RTR) {
+		rove_qp_count(rx->qp, RX_BAD_STATE);
+		return false;
+	}
+	if (!rx->known) {
+		rove_qp_count(rx->qp, RX_BAD_SOURCE);
+		return false;
+	}
+	if (pkt->hdr_len == sizeof(struct rove_bth) && !pkt->ackreq) {
+		memcpy(rx->row, bth, sizeof(rx->row));
+		rx->row_len = len;
+	}
+	return true;
+}
+
+/*
+ * In the middle of a message a packet is the one before it, but for the next PSN: what was
+ * found of that holds.
+ */
+static __always_inline bool goes_on(struct rx *rx, const u8 *bth, u32 len)
+{
+	const struct rove_bth *h = (const void *)bth;
+	u32 row[2], apsn = be32_to_cpu(READ_ONCE(h->apsn));
+
+	memcpy(row, bth, sizeof(row));
+	if (len != rx->row_len || row[0] != rx->row[0] || row[1] != rx->row[1] ||
+	    apsn != rx->pkt.psn + 1 || apsn > ROVE_PSN_MASK)
+		return false;
+	rx->pkt.psn = apsn;
+	return true;
+}
+
 /* One packet of @len bytes, lying in @pl; @id is its place in the train. */
-static void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
+static __always_inline void receive(struct rx *rx, struct rove_payload *pl, u32 len, u32 id)
 {
 	u8 buf[ROVE_MAX_HDR] __aligned(4) __uninitialized;
-	struct rove_pkt pkt __uninitialized;
+	struct rove_pkt *pkt = &rx->pkt;
 	const u8 *bth = pl->piece[0].iov_base;
 
 	if (pl->piece[0].iov_len < min_t(u32, len, ROVE_MAX_HDR)) {
 		peek(pl, 0, buf, ROVE_MAX_HDR);
 		bth = buf;
 	}
-	if (rove_pkt_parse(&pkt, bth, len)) {
-		rove_count(rx->rdev, RX_RUNT);
+	if (!goes_on(rx, bth, len) && !admit(rx, pl, bth, len, id))
 		return;
-	}
-	if (!pkey_fits(pkt.pkey)) {
-		rove_count(rx->rdev, RX_BAD_PKEY);
-		return;
-	}
-	if (!lock_qp(rx, pkt.qpn)) {
-		if (pkt.qpn == ROVE_MULTICAST_QPN)
-			receive_multicast(rx, &pkt, bth, pl, len, id);
-		else
-			rove_count(rx->rdev, RX_NO_QP);
-		return;
-	}
-	if (unlikely(rx->behind))
-		return;
-	if (rx->qp->t.state < ROVE_TQP_RTR) {
-		rove_qp_count(rx->qp, RX_BAD_STATE);
-		return;
-	}
-	if (!rx->known) {
-		rove_qp_count(rx->qp, RX_BAD_SOURCE);
-		return;
-	}
-	if (!icrc_right(rx, &pkt, bth, pl, len, id)) {
+	if (!icrc_right(rx, pkt, bth, pl, len, id)) {
 		rove_qp_count(rx->qp, RX_ICRC);
 		return;
 	}
 	/* There is a pad. */
-	if (unlikely(pkt.hdr_len + pkt.payload_len + ROVE_ICRC_LEN != len))
-		crop(pl, 0, pkt.payload_len);
-	pkt.buf = pl;
+	if (unlikely(pkt->hdr_len + pkt->payload_len + ROVE_ICRC_LEN != len))
+		crop(pl, 0, pkt->payload_len);
+	pkt->buf = pl;
 	rove_qp_count(rx->qp, RX_PKTS);
-	trace_rove_rx(rx->qp, &pkt);
-	rx->requests += (pkt.op->flags & (ROVE_OPF_REQUEST | ROVE_OPF_LAST)) ==
+	trace_rove_rx(rx->qp, pkt);
+	rx->requests += (pkt->op->flags & (ROVE_OPF_REQUEST | ROVE_OPF_LAST)) ==
 			(ROVE_OPF_REQUEST | ROVE_OPF_LAST);
-	if (unlikely(pkt.op->flags & ROVE_OPF_DETH))
-		receive_datagram(rx, &pkt, len, id);
+	if (unlikely(pkt->op->flags & ROVE_OPF_DETH))
+		receive_datagram(rx, pkt, len, id);
 	else
-		rove_tqp_rx(&rx->qp->t, &pkt, rx->now);
+		rove_tqp_rx(&rx->qp->t, pkt, rx->now);
 	rx->connected |= rx->qp->t.service != ROVE_SVC_UD;
 	/* A stranger's packet does not come so far. */
 	rx->qp->local_peer = from_this_machine(rx->skb);
