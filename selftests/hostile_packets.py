@@ -9,6 +9,7 @@ wrong with a packet here but what the case says.
 LINK is the device attacked; INFO is what hostile_ring's traffic mode has
 printed, ROUNDS the file where it counts, PID its process; core: RC alone, and no
 floods.  Prints TAP."""
+import contextlib
 import ctypes
 import json
 import logging
@@ -739,12 +740,17 @@ ok(before_mem - mem_available() < 16384, "no memory is kept of it", f"{before_me
 TRAINS, BACKLOG_BYTES = 500, 8 << 20
 
 
+@contextlib.contextmanager
 def no_time_for(cpu):
-    """Nobody but interrupts has time on that CPU till the process returned has ended."""
+    """Nobody but interrupts has time on that CPU."""
     hog = subprocess.Popen(["taskset", "-c", str(cpu), "chrt", "-f", "50", sys.executable, "-c",
                             "import os\nos.write(1, b'.')\nwhile True: pass"], stdout=subprocess.PIPE)
     hog.stdout.read(1)
-    return hog
+    try:
+        yield
+    finally:
+        hog.kill()
+        hog.wait()
 
 
 cpus = sorted(os.sched_getaffinity(0))
@@ -759,11 +765,9 @@ if len(cpus) > 1:
         """Each a thousand bytes of UDP, sixty at once."""
         return [packet(4, q, FAR, bytes(984), flip=1)[28:]] * 60
 
-    hog = no_time_for(cpus[1])
-    in_one_train(train(target), TRAINS)
-    kept = before_mem - mem_available() >> 10
-    hog.kill()
-    hog.wait()
+    with no_time_for(cpus[1]):
+        in_one_train(train(target), TRAINS)
+        kept = before_mem - mem_available() >> 10
     full = risen("drop_backlog_full")
     print(f"# {TRAINS} trains of 60 KB: {full} found the backlog full; {kept} MiB held")
     ok(full >= TRAINS - 2 * BACKLOG_BYTES // 60000,
@@ -773,24 +777,21 @@ if len(cpus) > 1:
 
     # over IPv6 A is not its peer
     before = counters()
-    hog = no_time_for(cpus[1])
-    in_one_train(train(target), TRAINS, by6=True)
-    rose = rise(before, ["drop_wrong_source", "drop_backlog_full", "rx_icrc_encapsulated"])
-    hog.kill()
-    hog.wait()
+    with no_time_for(cpus[1]):
+        in_one_train(train(target), TRAINS, by6=True)
+        rose = rise(before, ["drop_wrong_source", "drop_backlog_full", "rx_icrc_encapsulated"])
     ok(rose == {"drop_wrong_source": 60 * TRAINS, "drop_backlog_full": 0, "rx_icrc_encapsulated": 0},
        "a stranger's trains for a CPU that has no time: none is kept, or summed", str(rose))
 
     # behind a packet for nobody, in its train, one for a QP that has others waiting
     late = idle.pop()
     before = counters()
-    hog = no_time_for(cpus[1])
-    in_one_train(train(late))
-    in_one_train([of_a_socket(10, q, 0, reth(0, 0, 0), i) for i, q in enumerate([0x123456, late])])
-    early = wait_for(lambda: risen("drop_unknown_qp"), 5) and risen("rx_write_requests")
-    hog.kill()
-    hog.wait()
-    ok(early == 0 and wait_for(lambda: risen("rx_write_requests") == 1) and risen("rx_icrc_encapsulated") == 60,
+    with no_time_for(cpus[1]):
+        in_one_train(train(late))
+        in_one_train([of_a_socket(10, q, 0, reth(0, 0, 0), i) for i, q in enumerate([0x123456, late])])
+        seen = wait_for(lambda: risen("drop_unknown_qp"), 5)
+        early = risen("rx_write_requests")
+    ok(seen and early == 0 and wait_for(lambda: risen("rx_write_requests") == 1) and risen("rx_icrc_encapsulated") == 60,
        "a packet of a train waits for what its queue pair has waiting", f"{early} of {risen('rx_write_requests')} at once")
 
     # as many queue pairs as take all that there is, if each may have its most
@@ -799,15 +800,13 @@ if len(cpus) > 1:
     takers = shared[:min(takers, 34)]
     before = counters()
     refused = []
-    hog = no_time_for(cpus[1])
-    for q in takers:
-        was = risen("drop_backlog_full")
-        in_one_train(train(q))
-        if risen("drop_backlog_full") > was:
-            refused.append(q)
-        in_one_train(train(q), 2 * BACKLOG_BYTES // 60000)
-    hog.kill()
-    hog.wait()
+    with no_time_for(cpus[1]):
+        for q in takers:
+            was = risen("drop_backlog_full")
+            in_one_train(train(q))
+            if risen("drop_backlog_full") > was:
+                refused.append(q)
+            in_one_train(train(q), 2 * BACKLOG_BYTES // 60000)
     print(f"# {len(takers)} queue pairs with all that they may have waiting: {risen('drop_backlog_full')} trains refused")
     ok(len(takers) > 5 and not refused, "whoever else has much waiting: who has nothing may have some",
        f"{len(refused)} of {len(takers)} refused")

@@ -7,8 +7,6 @@
  * Each sends a message, whose rate limit is such that the next one is due when that of
  * all others is.  UC, to a QP that does not exist: nobody else's time is spent.
  */
-#include <inttypes.h>
-
 #include "pair.h"
 
 #define QPS	300

@@ -28,7 +28,7 @@ in_pieces() {
 		"$bin/timers" "$LA" "$(gid_index "$LA" $A4)" "$LB" "$(gid_index "$LB" $B4)" || return
 		took=$(longest) || { echo "nothing was traced"; return 1; }
 		echo "timers ran for $took ms at most"
-		((!most || took < most)) && most=$took
+		[[ $most ]] && ((took >= most)) || most=$took
 	done
 	((most < 30 * slow))
 }

@@ -335,13 +335,13 @@ static __always_inline __le32 take_icrc(struct rove_payload *pl, u32 hdr_len, u3
  * Is the ICRC right if the packet had this IPv4 identification on the wire?  At @bth there
  * are @row bytes in a row: all that it covers, or the headers, and @pl follows.
  */
-static __always_inline bool icrc_fits(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
-				      u32 row, const struct rove_payload *pl, __le32 icrc)
+static __always_inline bool icrc_fits(struct rx *rx, const u8 *bth, u32 row,
+				      const struct rove_payload *pl, __le32 icrc)
 {
 	u32 crc = rove_icrc_crc32(&rx->icrc, bth, row, rove_crc32);
 	u32 i;
 
-	for (i = 0; row == pkt->hdr_len && i < pl->n; i++)
+	for (i = 0; row == rx->pkt.hdr_len && i < pl->n; i++)
 		crc = rove_crc32(crc, pl->piece[i].iov_base, pl->piece[i].iov_len);
 	return icrc == rove_icrc_final(crc);
 }
@@ -380,15 +380,14 @@ static bool lock_qp(struct rx *rx, u32 qpn)
 }
 
 /* The packet at hand, the train's @id-th, is a datagram for the QP locked. */
-static noinline void receive_datagram(struct rx *rx, struct rove_pkt *pkt,
-				      u32 len, u32 id)
+static noinline void receive_datagram(struct rx *rx, u32 len, u32 id)
 {
 	struct rove_origin origin;
 
 	rove_net_origin(rx->qp, rx->skb, RX_CB(rx->skb)->ifindex, len,
 			rx->first_id + (rx->same_id ? 0 : id), &origin);
-	pkt->origin = &origin;
-	rove_tqp_rx(&rx->qp->t, pkt, rx->now);
+	rx->pkt.origin = &origin;
+	rove_tqp_rx(&rx->qp->t, &rx->pkt, rx->now);
 }
 
 /* The packet at hand, the train's @id-th, as it was on the wire. */
@@ -398,15 +397,15 @@ static __always_inline void to_segment(struct rx *rx, u32 len, u32 id)
 }
 
 /* Merged from packets that all had the same identification, or no longer? */
-static noinline bool icrc_fits_otherwise(struct rx *rx, const struct rove_pkt *pkt, const u8 *bth,
-					 u32 row, const struct rove_payload *pl, u32 len, u32 id,
+static noinline bool icrc_fits_otherwise(struct rx *rx, const u8 *bth, u32 row,
+					 const struct rove_payload *pl, u32 len, u32 id,
 					 __le32 icrc)
 {
 	if (!id || !is_train(rx->skb))
 		return false;
 	rx->same_id = !rx->same_id;
 	to_segment(rx, len, id);
-	if (icrc_fits(rx, pkt, bth, row, pl, icrc))
+	if (icrc_fits(rx, bth, row, pl, icrc))
 		return true;
 	rx->same_id = !rx->same_id;
 	return false;
@@ -415,27 +414,26 @@ static noinline bool icrc_fits_otherwise(struct rx *rx, const struct rove_pkt *p
 /*
  * Is the packet's ICRC right?  @pl is cropped to payload and pad.
  */
-static __always_inline bool icrc_right(struct rx *rx, const struct rove_pkt *pkt,
-				       const u8 *bth, struct rove_payload *pl,
+static __always_inline bool icrc_right(struct rx *rx, const u8 *bth, struct rove_payload *pl,
 				       u32 len, u32 id)
 {
-	u32 row = pl->n == 1 ? len - ROVE_ICRC_LEN : pkt->hdr_len;
-	__le32 icrc = take_icrc(pl, pkt->hdr_len, len);
+	u32 row = pl->n == 1 ? len - ROVE_ICRC_LEN : rx->pkt.hdr_len;
+	__le32 icrc = take_icrc(pl, rx->pkt.hdr_len, len);
 
 	if (is_train(rx->skb))
 		to_segment(rx, len, id);
-	return likely(icrc_fits(rx, pkt, bth, row, pl, icrc)) ||
-	       icrc_fits_otherwise(rx, pkt, bth, row, pl, len, id, icrc);
+	return likely(icrc_fits(rx, bth, row, pl, icrc)) ||
+	       icrc_fits_otherwise(rx, bth, row, pl, len, id, icrc);
 }
 
 /*
  * A packet for each QP of a group.  They read the same skb one after the other, and
  * leave it as it is (hazard 33).  No QP is locked.
  */
-static noinline void receive_multicast(struct rx *rx, struct rove_pkt *pkt,
-				       const u8 *bth, struct rove_payload *pl,
+static noinline void receive_multicast(struct rx *rx, const u8 *bth, struct rove_payload *pl,
 				       u32 len, u32 id)
 {
+	struct rove_pkt *pkt = &rx->pkt;
 	const struct sk_buff *skb = rx->skb;
 	const struct rove_member *m;
 	const struct rove_group *g;
@@ -447,7 +445,7 @@ static noinline void receive_multicast(struct rx *rx, struct rove_pkt *pkt,
 		rove_count(rx->rdev, RX_NO_QP);
 		return;
 	}
-	if (!icrc_right(rx, pkt, bth, pl, len, id)) {
+	if (!icrc_right(rx, bth, pl, len, id)) {
 		rove_count(rx->rdev, RX_ICRC);
 		return;
 	}
@@ -464,7 +462,7 @@ static noinline void receive_multicast(struct rx *rx, struct rove_pkt *pkt,
 		}
 		rove_qp_lock(m->qp);
 		rx->qp = m->qp;
-		receive_datagram(rx, pkt, len, id);
+		receive_datagram(rx, len, id);
 		let_go(rx);
 	}
 }
@@ -485,7 +483,7 @@ static noinline bool admit(struct rx *rx, struct rove_payload *pl, const u8 *bth
 	}
 	if (!lock_qp(rx, pkt->qpn)) {
 		if (pkt->qpn == ROVE_MULTICAST_QPN)
-			receive_multicast(rx, pkt, bth, pl, len, id);
+			receive_multicast(rx, bth, pl, len, id);
 		else
 			rove_count(rx->rdev, RX_NO_QP);
 		return false;
@@ -537,7 +535,7 @@ static __always_inline void receive(struct rx *rx, struct rove_payload *pl, u32 
 	}
 	if (!goes_on(rx, bth, len) && !admit(rx, pl, bth, len, id))
 		return;
-	if (!icrc_right(rx, pkt, bth, pl, len, id)) {
+	if (!icrc_right(rx, bth, pl, len, id)) {
 		rove_qp_count(rx->qp, RX_ICRC);
 		return;
 	}
@@ -550,7 +548,7 @@ static __always_inline void receive(struct rx *rx, struct rove_payload *pl, u32 
 	rx->requests += (pkt->op->flags & (ROVE_OPF_REQUEST | ROVE_OPF_LAST)) ==
 			(ROVE_OPF_REQUEST | ROVE_OPF_LAST);
 	if (unlikely(pkt->op->flags & ROVE_OPF_DETH))
-		receive_datagram(rx, pkt, len, id);
+		receive_datagram(rx, len, id);
 	else
 		rove_tqp_rx(&rx->qp->t, pkt, rx->now);
 	rx->connected |= rx->qp->t.service != ROVE_SVC_UD;
