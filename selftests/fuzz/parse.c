@@ -57,6 +57,8 @@ static void build(const u8 *data, u32 len)
 	static const u8 services[] = { ROVE_SVC_RC, ROVE_SVC_UC, ROVE_SVC_XRC };
 	struct rove_swqe w = {};
 	struct rove_burst b = {};
+	struct rove_row row = {};
+	struct rove_pkt in_row;
 	struct wish x;
 	bool payload;
 	u32 i, total = 0;
@@ -125,6 +127,12 @@ static void build(const u8 *data, u32 len)
 		if (pkt.op->flags & ROVE_OPF_IMM)
 			MUST(pkt.imm == w.wqe.imm_data);
 		total += f.payload_len;
+		if (rove_row_goes_on(&row, &in_row, packet, rove_frame_len(&f)))
+			MUST(in_row.psn == pkt.psn && in_row.op == pkt.op && !pkt.ackreq);
+		else
+			MUST(i < 2 || i == b.npkts - 1 || !pkt.psn || pkt.hdr_len > 12);
+		in_row = pkt;
+		rove_row_begin(&row, &pkt, packet, rove_frame_len(&f));
 	}
 	MUST(total == b.length);
 }

@@ -6,8 +6,8 @@
  *
  * The smallest environment there is: packets are headers and a length, no payload is
  * copied and no CRC taken, keys are not looked up, completions are counted.  What is
- * left is transport/: rove_tqp_send(), rove_tqp_rx() and for each packet
- * rove_pkt_parse() and what costpkt.c does.
+ * left is transport/: rove_tqp_send(), rove_tqp_rx() and for each packet what costpkt.c
+ * does.
  *
  * A line of output a case: operation, bytes, MTU, packets of a message, messages
  * measured, and nanoseconds a message of requester and responder.  The script
@@ -246,17 +246,16 @@ void sim_warn(const char *file, int line, const char *what)
 /* All packets from the other end, and then what they have deferred. */
 static void take_packets(struct end *e)
 {
+	struct rove_row row = {};
 	struct rove_icrc icrc;
 	struct rove_pkt pkt;
 	u32 i;
 
 	rove_icrc_begin(&icrc, ip_header, 20);
 	for (i = 0; i < e->peer->npkts; i++) {
-		const u8 *hdr = e->peer->wire[i].hdr;
-
-		if (rove_pkt_parse(&pkt, hdr, e->peer->wire[i].len))
+		if (!cost_take_packet(&icrc, &row, &pkt, i, e->peer->wire[i].hdr,
+				      e->peer->wire[i].len))
 			die("a packet was refused");
-		cost_take_packet(&icrc, &pkt, i, hdr, e->peer->wire[i].len);
 		rove_tqp_rx(&e->t, &pkt, now);
 	}
 	e->peer->npkts = 0;

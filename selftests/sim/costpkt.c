@@ -22,10 +22,16 @@ void cost_make_packet(struct rove_icrc *icrc, const struct rove_burst *b, u32 i,
 	rove_icrc_crc32(icrc, hdr, f->hdr_len, uncounted);
 }
 
-/* The @i-th of a train, of @len bytes, has come. */
-void cost_take_packet(struct rove_icrc *icrc, const struct rove_pkt *pkt, u32 i,
-		      const u8 *hdr, u32 len)
+/* The @i-th of a train, of @len bytes, has come: false if it is malformed. */
+bool cost_take_packet(struct rove_icrc *icrc, struct rove_row *row, struct rove_pkt *pkt,
+		      u32 i, const u8 *hdr, u32 len)
 {
+	if (!rove_row_goes_on(row, pkt, hdr, len)) {
+		if (rove_pkt_parse(pkt, hdr, len))
+			return false;
+		rove_row_begin(row, pkt, hdr, len);
+	}
 	rove_icrc_of_segment(icrc, len, i);
 	rove_icrc_crc32(icrc, hdr, pkt->hdr_len, uncounted);
+	return true;
 }

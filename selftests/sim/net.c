@@ -514,14 +514,27 @@ static void note_rnr_nak(struct sim_qp *qp, const struct rove_pkt *pkt)
 			qp->rnr_until = 0;
 }
 
+/* Read a packet's headers, if they are not those of the one before it. */
+static bool read_headers(struct rove_row *row, struct rove_pkt *pkt, u8 *bth, u32 len)
+{
+	if (!rove_row_goes_on(row, pkt, bth, len)) {
+		row->len = 0;
+		memset(pkt, 0x5a, sizeof(*pkt));	/* nothing may rely on zeroes */
+		if (rove_pkt_parse(pkt, bth, len))
+			return false;
+		rove_row_begin(row, pkt, bth, len);
+	}
+	pkt->buf = bth;
+	return true;
+}
+
 /* Parse and check packet @i; false: it was dropped. */
-static bool accept(struct train *tr, u32 i, struct rove_pkt *pkt)
+static bool accept(struct train *tr, u32 i, struct rove_row *row, struct rove_pkt *pkt)
 {
 	struct packet *p = tr->pkt[i];
 	u32 len;
 	bool ok;
 
-	memset(pkt, 0x5a, sizeof(*pkt));	/* nothing may rely on zeroes */
 	if (tr->npkts > 1) {
 		/* Where it ends follows from where all end. */
 		len = min(packet_bth_len(tr->pkt[0]),
@@ -530,8 +543,7 @@ static bool accept(struct train *tr, u32 i, struct rove_pkt *pkt)
 	} else {
 		ok = parse_ip(p, &len);
 	}
-	pkt->buf = packet_bth(p);
-	ok = ok && !rove_pkt_parse(pkt, pkt->buf, len) &&
+	ok = ok && read_headers(row, pkt, packet_bth(p), len) &&
 	     (sim.sc->no_icrc ||
 	      (tr->npkts > 1 ? segment_ok(tr, i, pkt, len) :
 			       single_ok(p, pkt, len)));
@@ -569,6 +581,7 @@ const struct rove_origin sim_origin = {
 void net_receive(struct train *tr)
 {
 	struct sim_qp *qp = NULL;
+	struct rove_row row = {};
 	struct rove_pkt pkt;
 	bool mixed = false;
 	u32 i;
@@ -576,7 +589,7 @@ void net_receive(struct train *tr)
 	for (i = 0; i < tr->npkts; i++) {
 		struct sim_qp *to;
 
-		if (!accept(tr, i, &pkt))
+		if (!accept(tr, i, &row, &pkt))
 			continue;
 		to = find_qp(pkt.qpn);
 		if (!to)

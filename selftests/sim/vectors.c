@@ -323,6 +323,54 @@ static void check_noise(void)
 	}
 }
 
+/*
+ * What goes on with a row is what parsing it says: the one before but for the PSN; and such
+ * a packet does, if it asks for nothing.  The two differ in a few bits.
+ */
+static void check_row(void)
+{
+	u32 i, rows = 0;
+
+	for (i = 0; i < 400000; i++) {
+		u32 len = 16 + below(2) * 4, next_len = below(8) ? len : 16 + below(2) * 4;
+		struct rove_pkt first, next, was;
+		u8 bth[ROVE_MAX_HDR] = {};
+		struct rove_row row;
+		u32 psn = below(4) ? below(1 << 24) : ROVE_PSN_MASK;
+		bool same, went;
+
+		memset(&first, 0x5a, sizeof(first));
+		memset(&next, 0x5a, sizeof(next));
+		bth[0] = below(ROVE_OP_WRITE_ONLY_IMM);
+		bth[7] = below(4);
+		bth[8] = below(8) ? 0 : rnd() & 0x81;
+		put_be16(bth + 9, psn >> 8);
+		bth[11] = psn;
+		if (rove_pkt_parse(&first, bth, len))
+			continue;
+		rove_row_begin(&row, &first, bth, len);
+		was = first;
+		psn = below(8) ? psn_add(psn, 1) : psn;
+		bth[8] = below(8) ? 0 : rnd() & 0x81;
+		put_be16(bth + 9, psn >> 8);
+		bth[11] = psn;
+		same = below(2);
+		if (!same)
+			bth[below(2) ? below(8) : 12 + below(4)] ^= 1 << below(8);
+		went = rove_row_goes_on(&row, &first, bth, next_len);
+		rows += went;
+		if (!went) {
+			CHECK(!memcmp(&first, &was, sizeof(first)), "what does not go on is left");
+			CHECK(!same || next_len != len || was.ackreq || bth[8] ||
+			      was.hdr_len != 12 || psn != was.psn + 1, "a row goes on");
+			continue;
+		}
+		CHECK(psn == psn_add(was.psn, 1) && !rove_pkt_parse(&next, bth, next_len) &&
+		      !memcmp(&first, &next, sizeof(first)), "a row's packet is another one");
+	}
+	CHECK(rows > 1000, "%u rows go on", rows);
+}
+
 static void check_psn(void)
 {
 	static const struct { u32 a, b; s32 diff; } t[] = {
@@ -439,6 +487,7 @@ int vectors_run(void)
 		free(ip);
 	}
 	check_noise();
+	check_row();
 	check_psn();
 	check_tables();
 	check_opcodes();

@@ -210,9 +210,7 @@ static bool pkey_fits(u16 pkey)
  * @now: time
  * @icrc: the headers, those of the packet at hand once made so
  * @pkt: the packet at hand
- * @row_len: length of the one before it, if @qp has taken that and it had a BTH alone, which
- *	asked for nothing; or 0
- * @row: that BTH but for the PSN, as on the wire
+ * @row: what may follow it without being looked at, if @qp has taken it
  */
 struct rx {
 	struct rove_dev *rdev;
@@ -233,8 +231,7 @@ struct rx {
 	u64 now;
 	struct rove_icrc icrc;
 	struct rove_pkt pkt;
-	u32 row_len;
-	u32 row[2];
+	struct rove_row row;
 };
 
 /* Start, or start again, at offset @pos of the skb. */
@@ -472,7 +469,7 @@ static noinline bool admit(struct rx *rx, struct rove_payload *pl, const u8 *bth
 {
 	struct rove_pkt *pkt = &rx->pkt;
 
-	rx->row_len = 0;
+	rx->row.len = 0;
 	if (rove_pkt_parse(pkt, bth, len)) {
 		rove_count(rx->rdev, RX_RUNT);
 		return false;
@@ -498,27 +495,7 @@ static noinline bool admit(struct rx *rx, struct rove_payload *pl, const u8 *bth
 		rove_qp_count(rx->qp, RX_BAD_SOURCE);
 		return false;
 	}
-	if (pkt->hdr_len == sizeof(struct rove_bth) && !pkt->ackreq) {
-		memcpy(rx->row, bth, sizeof(rx->row));
-		rx->row_len = len;
-	}
-	return true;
-}
-
-/*
- * In the middle of a message a packet is the one before it, but for the next PSN: what was
- * found of that holds.
- */
-static __always_inline bool goes_on(struct rx *rx, const u8 *bth, u32 len)
-{
-	const struct rove_bth *h = (const void *)bth;
-	u32 row[2], apsn = be32_to_cpu(READ_ONCE(h->apsn));
-
-	memcpy(row, bth, sizeof(row));
-	if (len != rx->row_len || row[0] != rx->row[0] || row[1] != rx->row[1] ||
-	    apsn != rx->pkt.psn + 1 || apsn > ROVE_PSN_MASK)
-		return false;
-	rx->pkt.psn = apsn;
+	rove_row_begin(&rx->row, pkt, bth, len);
 	return true;
 }
 
@@ -533,7 +510,7 @@ static __always_inline void receive(struct rx *rx, struct rove_payload *pl, u32 
 		peek(pl, 0, buf, ROVE_MAX_HDR);
 		bth = buf;
 	}
-	if (!goes_on(rx, bth, len) && !admit(rx, pl, bth, len, id))
+	if (!rove_row_goes_on(&rx->row, pkt, bth, len) && !admit(rx, pl, bth, len, id))
 		return;
 	if (!icrc_right(rx, bth, pl, len, id)) {
 		rove_qp_count(rx->qp, RX_ICRC);

@@ -2,16 +2,17 @@
 /*
  * packet.h - packets as the transport sees them: parsed, or about to be built
  *
- * In: rove_pkt_parse() turns the bytes after the UDP header into a
- * struct rove_pkt, or refuses them.  Out: the transport describes a run of
- * packets of one message as a struct rove_burst, and the environment asks
- * rove_burst_frame() for each packet's headers while it lays out buffers as it
- * likes (one by one, or as one segmentation super-packet).
+ * In: rove_pkt_parse() turns the bytes after the UDP header into a struct rove_pkt, or
+ * refuses them; most of a long message's are like the one before (struct rove_row).
+ * Out: the transport describes a run of packets of one message as a struct rove_burst,
+ * and the environment asks rove_burst_frame() for each packet's headers while it lays
+ * out buffers as it likes (one by one, or as one segmentation super-packet).
  */
 #ifndef ROVE_PACKET_H
 #define ROVE_PACKET_H
 
 #include <asm/byteorder.h>
+#include <linux/compiler.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include "psn.h"
@@ -100,6 +101,58 @@ struct rove_pkt {
  * Return: 0, or -EBADMSG.
  */
 int rove_pkt_parse(struct rove_pkt *pkt, const u8 *bth, u32 len);
+
+/**
+ * struct rove_row - packets in a row that differ in nothing but their PSN
+ * @len: bytes of each from the BTH to the end of the ICRC; 0: there is no row
+ * @head: the BTH of each but for its last word, as on the wire
+ *
+ * The middle of a message, or short messages: what was found of one holds for the next.
+ */
+struct rove_row {
+	u32 len;
+	u32 head[2];
+};
+
+/**
+ * rove_row_begin() - a packet that others may follow in a row
+ * @row: filled in
+ * @pkt: what rove_pkt_parse() has made of it
+ * @bth: as there
+ * @len: as there
+ */
+static inline void rove_row_begin(struct rove_row *row, const struct rove_pkt *pkt,
+				  const u8 *bth, u32 len)
+{
+	row->len = pkt->hdr_len == sizeof(struct rove_bth) && !pkt->ackreq ? len : 0;
+	memcpy(row->head, bth, sizeof(row->head));
+}
+
+/**
+ * rove_row_goes_on() - is a packet the next one of a row?
+ * @row: the row
+ * @pkt: the packet before it; then this one, as rove_pkt_parse() would have it
+ * @bth: the bytes that follow the UDP header; those of a BTH must be readable
+ * @len: bytes from the BTH to the end of the ICRC
+ *
+ * Return: false: it is another sort of packet, and @pkt is as it was.
+ */
+static __always_inline bool rove_row_goes_on(const struct rove_row *row, struct rove_pkt *pkt,
+					     const u8 *bth, u32 len)
+{
+	const struct rove_bth *h = (const void *)bth;
+	u32 head[2], apsn;
+
+	if (len != row->len)
+		return false;
+	apsn = be32_to_cpu(READ_ONCE(h->apsn));
+	memcpy(head, bth, sizeof(head));
+	if (head[0] != row->head[0] || head[1] != row->head[1] || apsn != pkt->psn + 1 ||
+	    apsn > ROVE_PSN_MASK)
+		return false;
+	pkt->psn = apsn;
+	return true;
+}
 
 /* The sorts of messages. */
 enum rove_burst_kind {
