@@ -44,8 +44,7 @@ class Part:
                          float(figure) if verdict == "ok" else None, float(begin), float(end))
                      for n, peer, mtu, case, size, verdict, figure, begin, end in tsv(f"{path}/runs.tsv")]
         self.samples = [Sample(*map(float, s)) for s in tsv(f"{path}/samples.tsv") if len(s) == 8]
-        # The bound is nobody to compare with: a scale, as TCP is for some rows.
-        self.peers = [p for p in self.meta["peers"].split() if p != "bound"]
+        self.peers = self.meta["peers"].split()
 
     def good(self, peer, case, size, mtu=4096):
         return [r for r in self.runs if r.ok and (r.peer, r.case, r.size, r.mtu) == (peer, case, size, mtu)]
@@ -203,12 +202,22 @@ def rate(part, case, size, goal):
     return Row(label(case, size), "1000/s", figures(part, case, size, 4096, 1 / size / 1000), goal)
 
 
-def against(part, scale, mtu, goal, size=65536):
-    """Round by round, so that both stood under the same load."""
-    whole = {r.round: r.figure for r in part.good(scale, "write", size, mtu)}
-    values = {p: [r.figure / whole[r.round] for r in part.good(p, "write", size, mtu) if r.round in whole]
-              for p in part.peers if p != scale}
-    return Row(f"WRITE {size_text(size)} / {NAMES[scale]}, MTU {mtu}", "", values, goal)
+def beside(part, scale, case, size, mtu):
+    """(rove's figure, that of the run of @scale which followed), so that both stood under the same load."""
+    ours, pairs = None, []
+    for r in sorted(part.runs, key=lambda r: r.begin):
+        if (r.case, r.size, r.mtu) != (case + "_beside", size, mtu):
+            continue
+        if r.peer == "rove":
+            ours = r.figure
+        elif r.peer == scale and ours and r.ok:
+            pairs.append((ours, r.figure))
+    return pairs
+
+
+def against(part, scale, mtu, goal):
+    return Row(f"WRITE 64 KiB / {NAMES[scale]}, MTU {mtu}", "",
+               {"rove": [ours / whole for ours, whole in beside(part, scale, "write", 65536, mtu)]}, goal)
 
 
 def cost(part, text, unit, case, size, of, goal=None):
@@ -230,7 +239,6 @@ def full_rows(part):
     yield "Bandwidth against the bound: one copy and one CRC an end, the fewest walks, nothing else"
     yield against(part, "bound", 4096, value_at_least(0.8))
     yield against(part, "bound", 1024, value_at_least(0.8))
-    yield against(part, "bound", 4096, value_at_least(0.8), 64)
     yield "Messages a second, one QP"
     yield rate(part, "write", 64, at_least(5))
     yield rate(part, "send", 64, at_least(5))
@@ -249,10 +257,9 @@ def full_rows(part):
     yield tail
     yield Row("ibv_rc_pingpong -e -s 64", "us",
               figures(part, "pingpong_events", 64, 4096, 1), at_most(0.6))
-    asleep = {r.round: r.figure for r in part.good("tcp", "pingpong_events", 64)}
     yield Row("TCP's, asleep as well / -e -s 64", "",
-              {p: [asleep[r.round] / r.figure for r in part.good(p, "pingpong_events", 64) if r.round in asleep]
-               for p in part.peers if p != "tcp"}, value_at_least(0.8))
+              {"rove": [tcp / ours for ours, tcp in beside(part, "tcp", "pingpong_events", 64, 4096)]},
+              value_at_least(0.8))
 
     yield "CPU seconds, both ends, user and kernel"
     # a GiB is as many messages of 64 KiB
@@ -360,10 +367,10 @@ def footnotes(parts):
         yield ("Latency is half a round trip.  TCP: qperf tcp_bw, which sleeps and whose small writes leave together; "
                "sockperf --nonblocked, 14 bytes.")
         for part in parts:
-            for mtu, size in ((4096, 65536), (1024, 65536), (4096, 64)):
-                found = [r.figure / 1e6 for r in part.good("bound", "write", size, mtu)]
+            for mtu in (4096, 1024):
+                found = [bound / 1e6 for _, bound in beside(part, "bound", "write", 65536, mtu)]
                 if found:
-                    yield (f"Bound, {size_text(size)}, MTU {mtu}: {number(statistics.median(found))} MB/s "
+                    yield (f"Bound, 64 KiB, MTU {mtu}: {number(statistics.median(found))} MB/s "
                            "(selftests/kmod/rove_bound.c).")
         yield "Walks: packets that the two devices were given, acknowledgments too; a super-packet counts once."
     for part in parts:
