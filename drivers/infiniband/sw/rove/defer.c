@@ -21,8 +21,9 @@
 /* How often it is decided whether the tasklet or the thread works. */
 #define DEFER_PERIOD_NS	NSEC_PER_MSEC
 /*
- * The thread comes before a program that spins for its completions, but leaves others a thirtieth of
- * its CPU: the kernel's own threads of that CPU can go to no other, and RCU may wait for them.
+ * The thread comes before a program that spins for its completions, but leaves others a
+ * thirtieth of its CPU: the kernel's own threads of that CPU can go to no other, and RCU may
+ * wait for them.
  */
 #define DEFER_NICE	(-15)
 /* There no tasklet can be scheduled on another CPU, but its thread can be woken. */
