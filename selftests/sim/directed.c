@@ -1264,6 +1264,7 @@ static void counted(void)
 	post(ROVE_WR_SEND, 8, SIGNALED);
 	go();
 	COUNTED(RNR_NAK_TX, 2);
+	COUNTED(BAD_RING, 0);
 	COUNTED(RNR_NAK_RX, 2);
 	COUNTED(RNR_EXC, 1);
 
