@@ -205,7 +205,7 @@ def rate(part, case, size, goal):
 def beside(part, scale, case, size, mtu):
     """(rove's figure, that of the run of @scale which followed), so that both stood under the same load."""
     ours, pairs = None, []
-    for r in sorted(part.runs, key=lambda r: r.begin):
+    for r in part.runs:
         if (r.case, r.size, r.mtu) != (case + "_beside", size, mtu):
             continue
         if r.peer == "rove":

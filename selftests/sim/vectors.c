@@ -328,6 +328,14 @@ static void check_noise(void)
 	}
 }
 
+/* The BTH's last word; now and then with AckReq, or a bit that is reserved. */
+static void put_apsn(u8 *bth, u32 psn)
+{
+	bth[8] = below(8) ? 0 : rnd() & 0x81;
+	put_be16(bth + 9, psn >> 8);
+	bth[11] = psn;
+}
+
 /*
  * What goes on with a row is what parsing it says: the one before but for the PSN; and such
  * a packet does, if it asks for nothing.  The two differ in a few bits.
@@ -348,17 +356,13 @@ static void check_row(void)
 		memset(&next, 0x5a, sizeof(next));
 		bth[0] = below(ROVE_OP_WRITE_ONLY_IMM);
 		bth[7] = below(4);
-		bth[8] = below(8) ? 0 : rnd() & 0x81;
-		put_be16(bth + 9, psn >> 8);
-		bth[11] = psn;
+		put_apsn(bth, psn);
 		if (rove_pkt_parse(&first, bth, len))
 			continue;
 		rove_row_begin(&row, &first, bth, len);
 		was = first;
 		psn = below(8) ? psn_add(psn, 1) : psn;
-		bth[8] = below(8) ? 0 : rnd() & 0x81;
-		put_be16(bth + 9, psn >> 8);
-		bth[11] = psn;
+		put_apsn(bth, psn);
 		same = below(2);
 		if (!same)
 			bth[below(2) ? below(8) : 12 + below(4)] ^= 1 << below(8);
