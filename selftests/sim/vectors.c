@@ -273,8 +273,8 @@ static void check_segments(const struct vector *v, u8 *ip)
 		}
 		put_be16(ip + ip_len + 4, udp_len);
 		rove_icrc_begin(&alone, ip, ip_len);
-		/* Those before it are not looked at. */
-		if (!(i & 63)) {
+		/* Those before it are not looked at; not where the highest bits change. */
+		if ((i & 63) == 32) {
 			rove_icrc_of_segment(&train, udp_len - 8, id + 7);
 			rove_icrc_of_segment(&train, udp_len - 8, id - 1);
 		}
