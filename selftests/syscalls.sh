@@ -52,7 +52,7 @@ share_cpu() {
 	for end in s c; do
 		n=$(awk '$NF == "sched_yield" { print $4 }' "$tmp/strace-$end")
 		echo "$end: ${n:-0} times"
-		((n > 100)) || return
+		((n > 100 / slow)) || return	# where the kernel is slow, its tick comes first more often
 	done
 }
 t "two programs that poll on one CPU let each other run" share_cpu
