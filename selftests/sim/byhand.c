@@ -1050,6 +1050,58 @@ static void round_trips(void)
 	      q->t.req.rtt, rtt);
 }
 
+/* One that takes @rtt, the @n-th. */
+static void round_trip(u32 n, u64 rtt)
+{
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	sim.now += rtt;
+	ack(PSN + n, n + 1);
+}
+
+/* The fastest answer: not to what was sent twice, nor long ago. */
+static void fastest(void)
+{
+	start(ROVE_SVC_RC);
+	round_trip(0, 20 * NS_PER_MS);
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	answer(ROVE_OP_ACKNOWLEDGE, PSN + 1, ROVE_AETH_NAK | ROVE_NAK_PSN_SEQ, 1, 0);
+	CHECK(q->t.req.rtt_since && wired == 3, "not timed; %u packets", wired);
+	sim.now += 10000;
+	ack(PSN + 1, 2);
+	CHECK(!q->t.req.rtt_since && q->t.req.rtt_min == 20 * NS_PER_MS, "%llu ns",
+	      q->t.req.rtt_min);
+	/* A packet more, and it does tell. */
+	round_trip(2, NS_PER_MS);
+	CHECK(q->t.req.rtt_min == NS_PER_MS, "%llu ns", q->t.req.rtt_min);
+
+	start(ROVE_SVC_RC);
+	round_trip(0, NS_PER_MS);
+	sim.now += ROVE_RTT_MIN_NS - 10 * NS_PER_MS;
+	round_trip(1, 3 * NS_PER_MS);
+	CHECK(q->t.req.rtt_min == NS_PER_MS && q->t.req.rtt_next == NS_PER_MS,
+	      "%llu ns, too soon", q->t.req.rtt_min);
+	sim.now += 10 * NS_PER_MS;
+	round_trip(2, 3 * NS_PER_MS);
+	round_trip(3, 2 * NS_PER_MS);
+	round_trip(4, 4 * NS_PER_MS);
+	CHECK(q->t.req.rtt_min == NS_PER_MS && q->t.req.step == 1, "%llu ns, too soon",
+	      q->t.req.rtt_min);
+	sim.now += ROVE_RTT_MIN_NS;
+	round_trip(5, 3 * NS_PER_MS - 1);
+	CHECK(q->t.req.rtt_min == 2 * NS_PER_MS && q->t.req.step == ROVE_CWND_STEP,
+	      "%llu ns, for ever", q->t.req.rtt_min);
+
+	/* Two CPUs do not see the same time. */
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	q->t.req.rtt_since = sim.now + 1;
+	ack(PSN + 6, 7);
+	CHECK(!q->t.req.rtt_since && q->t.req.rtt_min == 2 * NS_PER_MS &&
+	      q->t.req.rtt < NS_PER_S, "%llu ns", q->t.req.rtt);
+}
+
 /* Of a first PSN 24 bits count, also where two are compared. */
 static void first_psn(void)
 {
@@ -2959,15 +3011,15 @@ int byhand_run(void)
 		asks, credits, nothing_follows, implied_nak, wrong_sort, bad_responses,
 		absent_behind, syndromes, old_news, timeouts, behind, other_timeout,
 		response_middles, response_anyway, loss_found, probes, congestion, growth,
-		round_trips, first_psn, rnr_probe, other_retries, waits_for_pages, rights_taken,
-		local_work, states, in_between, xrc_sides, xrc_stays, acks_wanted, acks_held,
-		acks_of_others, access_taken, many_locals, put_off, once_again, fences,
-		reads_again, reads_together, read_in_pieces, reads_in_pieces, response_probed,
-		parts_unprobed, full, last_middle, nothing_old, long_queues, last_of_shared,
-		back_from_sqe, broken_in_sqe, gaps, uc_gaps, pending_replies, resources_anew,
-		last_debts, answers_in_order, cut_replies, copies, full_of_pieces, oldest_given_up,
-		other_sort_again, refusals, last_words, middles, message_numbers, malformed,
-		datagram, page_naks, budgets,
+		round_trips, fastest, first_psn, rnr_probe, other_retries, waits_for_pages,
+		rights_taken, local_work, states, in_between, xrc_sides, xrc_stays, acks_wanted,
+		acks_held, acks_of_others, access_taken, many_locals, put_off, once_again,
+		fences, reads_again, reads_together, read_in_pieces, reads_in_pieces,
+		response_probed, parts_unprobed, full, last_middle, nothing_old, long_queues,
+		last_of_shared, back_from_sqe, broken_in_sqe, gaps, uc_gaps, pending_replies,
+		resources_anew, last_debts, answers_in_order, cut_replies, copies,
+		full_of_pieces, oldest_given_up, other_sort_again, refusals, last_words, middles,
+		message_numbers, malformed, datagram, page_naks, budgets,
 	};
 	u32 i;
 

@@ -43,6 +43,8 @@
 
 /* An answer that takes so much longer than the fastest has waited in a queue. */
 #define ROVE_QUEUE_NS		25000000ULL
+/* How old the fastest is at least when it is forgotten; at most twice that. */
+#define ROVE_RTT_MIN_NS		10000000000ULL
 /*
  * Silence for two round trips, and for what a busy peer may take in addition: a tick;
  * and before one has been measured.

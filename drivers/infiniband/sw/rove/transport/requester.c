@@ -205,8 +205,24 @@ static void restart_rto(struct rove_tqp *t, u64 now)
 }
 
 /*
+ * How fast an answer can be.  The way may change, so what was long ago does not count; but
+ * it does for so long that the queue was empty in between.
+ */
+static void take_fastest(struct rove_requester *req, u64 rtt, u64 now)
+{
+	if (now - req->rtt_anew > ROVE_RTT_MIN_NS) {
+		req->rtt_anew = now;
+		req->rtt_min = req->rtt_next;
+		req->rtt_next = rtt;
+	}
+	req->rtt_next = min(rtt, req->rtt_next);
+	req->rtt_min = min(rtt, req->rtt_min);
+}
+
+/*
  * Take the time from a request for an acknowledgment to the answer.  Nothing was
- * sent again meanwhile, so it is the answer to that request (Karn's algorithm).
+ * sent again meanwhile, so it is the answer to that request, or if that itself was sent
+ * again to an earlier one: it has taken so long at least (Karn's algorithm).
  * The slowest of late counts, lest a queue that fills is taken for a loss.
  */
 static void measure(struct rove_requester *req, u64 now)
@@ -214,9 +230,14 @@ static void measure(struct rove_requester *req, u64 now)
 	u64 rtt = now - req->rtt_since;
 
 	req->rtt_since = 0;
+	/* Another CPU may have sent after this one had looked at the clock. */
+	if ((s64)rtt < 0)
+		return;
 	req->rtt = max(rtt, req->rtt - req->rtt / 8);
-	req->rtt_min = min(rtt, req->rtt_min);
 	req->probe_wait = 2 * req->rtt + ROVE_PROBE_NS;
+	if (req->rtt_again)
+		return;
+	take_fastest(req, rtt, now);
 	/* Where no queue is, more may go at once (TCP Illinois). */
 	req->step = 2 * rtt < 3 * req->rtt_min ? ROVE_CWND_STEP : 1;
 	/* A queue fills: what more is sent will make it overflow (HyStart). */
@@ -527,17 +548,19 @@ static bool want_ackreq(struct rove_tqp *t, const struct rove_swqe *w, u32 next,
 static void advance(struct rove_tqp *t, u32 next, bool ackreq, u64 now)
 {
 	struct rove_requester *req = &t->req;
+	bool again = psn_diff(next, req->psn_top) <= 0;
 
 	if (psn_diff(req->psn_next, req->psn_top) < 0)
 		rove_env_count(t, ROVE_CNT_RETRANS);
 	req->psn_next = next;
-	if (psn_diff(next, req->psn_top) > 0)
+	if (!again)
 		req->psn_top = next;
 	if (ackreq) {
 		req->psn_ackreq = next;
 		if (!req->rtt_since && next == req->psn_top) {
 			req->rtt_psn = next;
 			req->rtt_since = now;
+			req->rtt_again = again;
 		}
 	}
 	if (req->rto_deadline == ROVE_NO_DEADLINE)

@@ -63,6 +63,7 @@ void rove_tqp_start_requester(struct rove_tqp *t, u32 psn)
 	req->ssthresh = req->window;
 	req->step = 1;
 	req->rtt_min = ROVE_NO_DEADLINE;
+	req->rtt_next = ROVE_NO_DEADLINE;
 	req->probe_wait = ROVE_FIRST_PROBE_NS;
 	t->state = ROVE_TQP_RTS;
 }

@@ -107,7 +107,10 @@ struct rove_swqe {
  * @rtt_psn: the round trip that is measured ends when all before it has arrived
  * @rtt_since: when it began, 0: none is measured
  * @rtt: the slowest of late, in nanoseconds
- * @rtt_min: the fastest
+ * @rtt_min: the fastest, of the time before @rtt_anew and since
+ * @rtt_next: the fastest since @rtt_anew
+ * @rtt_anew: when it was begun to look for the fastest anew
+ * @rtt_again: all that is measured was sent before, and the answer may be to that
  * @progress_at: when something was acknowledged last; 0: what was sent is sent again
  * @rd_outstanding: READs and atomics sent and not answered
  * @rd_full: there were as many as there may be, and not a quarter of these is answered since
@@ -158,6 +161,8 @@ struct rove_requester {
 	u64 rtt_since;
 	u64 rtt;
 	u64 rtt_min;
+	u64 rtt_next;
+	u64 rtt_anew;
 	u64 probe_wait;
 	u64 progress_at;
 	u32 rd_outstanding;
@@ -165,6 +170,7 @@ struct rove_requester {
 	u8 retried;
 	u8 rnr_retried;
 	u8 page_waits;
+	bool rtt_again;
 	bool rd_full;
 	bool rnr_probe;
 	bool went_back;
