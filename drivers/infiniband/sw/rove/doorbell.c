@@ -154,9 +154,9 @@ bool rove_doorbell_expects(struct rove_qp *qp, u64 now)
 }
 
 /* The timer has run while an acknowledgment waits: it may be of a later message. */
-static void expect_on(struct rove_qp *qp, u64 now)
+static void expect_on(struct rove_qp *qp)
 {
-	u64 waited = now - qp->db.asked_at;
+	u64 waited = ktime_get_ns() - qp->db.asked_at;
 
 	if (waited < ANSWER_NS) {
 		start_wait(qp, ANSWER_NS - waited);
@@ -437,7 +437,7 @@ static enum hrtimer_restart window_tick(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	if (qp->t.resp.ack_held && qp->t.state != ROVE_TQP_ERR && !qp->dead) {
-		expect_on(qp, now);
+		expect_on(qp);
 	} else if (qp->db.open && qp->t.state == ROVE_TQP_RTS && !qp->dead) {
 		rove_count(qp->rdev, SQ_POLL);
 		adapt(qp);
