@@ -1947,7 +1947,7 @@ static void expect_answers(u32 from, const u32 *psn, u32 n)
 /* READs that come again, in whatever order, are answered in their own. */
 static void answers_in_order(void)
 {
-	static const u32 again[] = { 1, 3, 0, 2, 1 }, order[] = { 0, 1, 2, 3 };
+	static const u32 again[] = { 1, 3, 0, 2, 1 }, order[] = { 0, 1, 2, 3, 4 };
 
 	start(ROVE_SVC_RC);
 	rove_tqp_max_res(&q->t, 4);
@@ -1960,6 +1960,13 @@ static void answers_in_order(void)
 	sc.eagain = 0;
 	run();
 	expect_answers(4, order, 4);
+	/* The oldest of them is let go for a new one. */
+	sc.eagain = 1000000;
+	reads_soon(again, 4, MTU);
+	reads_soon(order + 4, 1, MTU);
+	sc.eagain = 0;
+	run();
+	expect_answers(8, order + 1, 4);
 }
 
 /* Who asks again for the tail of one asks again for those behind it, too. */
