@@ -101,13 +101,15 @@ static inline struct rove_dev *to_rdev(struct ib_device *ibdev)
 /**
  * struct rove_pd - a protection domain
  * @ibpd: what ib_core sees
- * @lock: guards @ud_qps; taken outside any QP's lock
+ * @lock: guards all below; taken outside any QP's lock
  * @ud_qps: the datagram QPs that programs have in it, through &rove_qp.ud_node
+ * @rest_sent: who holds it is about to end, and what its programs had posted was sent
  */
 struct rove_pd {
 	struct ib_pd ibpd;
 	struct mutex lock;
 	struct list_head ud_qps;
+	bool rest_sent;
 };
 
 static inline struct rove_pd *to_rpd(struct ib_pd *ibpd)

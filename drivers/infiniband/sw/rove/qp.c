@@ -133,16 +133,24 @@ static void run_rest(struct rove_qp *qp, enum rove_tqp_state state)
  */
 void rove_pd_send_rest(struct ib_pd *ibpd)
 {
+	bool ends = current->flags & PF_EXITING || fatal_signal_pending(current) ||
+		    READ_ONCE(to_rdev(ibpd->device)->dying);
 	struct rove_pd *pd = to_rpd(ibpd);
 	struct rove_qp *qp;
 
 	mutex_lock(&pd->lock);
+	/* A million address handles may go at once, and somebody waits for that. */
+	if (ends && pd->rest_sent)
+		goto unlock;
 	list_for_each_entry(qp, &pd->ud_qps, ud_node) {
 		/* What is posted at the same time is none of what was before. */
-		if (data_race(rove_env_sq_pending(&qp->t) ||
-			      qp->t.req.fetched != qp->t.req.done))
+		if (data_race(qp->t.state == ROVE_TQP_RTS &&
+			      (rove_env_sq_pending(&qp->t) ||
+			       qp->t.req.fetched != qp->t.req.done)))
 			run_rest(qp, ROVE_TQP_RTS);
 	}
+	pd->rest_sent = ends;
+unlock:
 	mutex_unlock(&pd->lock);
 }
 

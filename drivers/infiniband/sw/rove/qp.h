@@ -281,7 +281,8 @@ void rove_qp_table_destroy(struct rove_dev *rdev);
  * @ibpd: the domain
  *
  * Before something goes that they need.  What cannot be sent now, for want of memory or
- * by its rate limit, waits on.  May sleep.
+ * by its rate limit, waits on.  Where all goes, with the process or the link, only the first
+ * call does so.  May sleep.
  */
 void rove_pd_send_rest(struct ib_pd *ibpd);
 
