@@ -91,6 +91,11 @@ static inline void rove_moved(struct dma_buf_attachment *attach)
 #define rove_dmabuf_arg		ib_udata
 #endif
 
+/* x86 has user shadow stacks since 6.6. */
+#ifndef VM_SHADOW_STACK
+#define VM_SHADOW_STACK	VM_NONE
+#endif
+
 /* An address is one of several things that 7.3 can pin. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 #define rove_umem_get	ib_umem_get_va

@@ -585,6 +585,25 @@ static unsigned long num_pages(const struct hmm_range *range)
 	return (range->end - range->start) >> PAGE_SHIFT;
 }
 
+/* A shadow stack is the processor's to write; who pins memory cannot have it, either. */
+static void spare_shadow_stacks(struct mm_struct *mm, struct hmm_range *range)
+{
+	VMA_ITERATOR(vmi, mm, range->start);
+	struct vm_area_struct *vma;
+	unsigned long uva;
+
+	for_each_vma_range(vmi, vma, range->end) {
+		if (!(vma->vm_flags & VM_SHADOW_STACK))
+			continue;
+		for (uva = max(vma->vm_start, range->start);
+		     uva < min(vma->vm_end, range->end); uva += PAGE_SIZE) {
+			unsigned long *pfn = &range->hmm_pfns[(uva - range->start) >> PAGE_SHIFT];
+
+			*pfn = (*pfn & ~HMM_PFN_WRITE) | HMM_PFN_ERROR;
+		}
+	}
+}
+
 /*
  * Find out which pages of @range are there.  If that is 0 the chunk is locked, and what
  * has been found holds until it is unlocked.
@@ -598,6 +617,8 @@ static int look(struct chunk *c, struct hmm_range *range)
 		range->notifier_seq = mmu_interval_read_begin(range->notifier);
 		mmap_read_lock(c->odp->owner->mm);
 		ret = hmm_range_fault(range);
+		if (!ret)
+			spare_shadow_stacks(c->odp->owner->mm, range);
 		mmap_read_unlock(c->odp->owner->mm);
 		if (!ret) {
 			mutex_lock(&c->lock);
