@@ -321,6 +321,7 @@ static int rove_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
  */
 static int rove_enable_driver(struct ib_device *ibdev)
 {
+	rove_link_left(to_rdev(ibdev));
 	WRITE_ONCE(to_rdev(ibdev)->dying, false);
 	return 0;
 }
@@ -334,6 +335,7 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 {
 	struct rove_dev *rdev = to_rdev(ibdev);
 
+	rove_link_left(rdev);
 	/* It has put its reference, but may not have returned. */
 	cancel_work_sync(&rdev->rescan);
 	rove_net_del(rdev);

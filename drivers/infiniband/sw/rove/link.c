@@ -17,6 +17,7 @@
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
+#include <linux/wait_bit.h>
 #include <net/addrconf.h>
 #include <net/if_inet6.h>
 #include <rdma/ib_cache.h>
@@ -284,10 +285,36 @@ static int rove_dev_add(struct ib_device *ibdev)
 	return 0;
 }
 
+/* Links that are being unregistered, or moved to another namespace. */
+static atomic_t rove_leaving = ATOMIC_INIT(0);
+
 static void rove_dev_remove(struct ib_device *ibdev, void *client_data)
 {
+	atomic_inc(&rove_leaving);
 	rove_qp_flush_all(to_rdev(ibdev));
 }
+
+void rove_link_left(struct rove_dev *rdev)
+{
+	if (rdev->dying && atomic_dec_and_test(&rove_leaving))
+		wake_up_var(&rove_leaving);
+}
+
+/*
+ * In shared mode ib_core shows each device in all namespaces.  Who unregisters it takes what
+ * a namespace sees out of a list, and deletes it afterwards: a namespace that ends in
+ * between finds nothing to wait for, and the uevent goes to a socket that it has freed (as
+ * of Linux 7.3, for any driver).  So it waits here, as a "subsystem": when ib_core has
+ * looked, and the socket is there.  A link that cannot go holds it up no longer than that.
+ */
+static void __net_exit rove_link_exit_nets(struct list_head *nets)
+{
+	wait_var_event_timeout(&rove_leaving, !atomic_read_acquire(&rove_leaving), 10 * HZ);
+}
+
+static struct pernet_operations rove_link_net_ops = {
+	.exit_batch = rove_link_exit_nets,
+};
 
 /*
  * ib_core has no call to a driver whose device is about to be unregistered.
@@ -307,18 +334,25 @@ int rove_link_init(void)
 {
 	int err;
 
-	err = ib_register_client(&rove_client);
+	err = register_pernet_subsys(&rove_link_net_ops);
 	if (err)
 		return err;
+	err = ib_register_client(&rove_client);
+	if (err)
+		goto err_net;
 	err = register_netdevice_notifier(&rove_link_notifier);
-	if (err) {
-		ib_unregister_client(&rove_client);
-		return err;
-	}
+	if (err)
+		goto err_client;
 	register_inetaddr_notifier(&rove_link_inet_notifier);
 	register_inet6addr_notifier(&rove_link_inet6_notifier);
 	rdma_link_register(&rove_link_ops);
 	return 0;
+
+err_client:
+	ib_unregister_client(&rove_client);
+err_net:
+	unregister_pernet_subsys(&rove_link_net_ops);
+	return err;
 }
 
 void rove_link_exit(void)
@@ -331,6 +365,7 @@ void rove_link_exit(void)
 	unregister_inetaddr_notifier(&rove_link_inet_notifier);
 	unregister_netdevice_notifier(&rove_link_notifier);
 	ib_unregister_client(&rove_client);
+	unregister_pernet_subsys(&rove_link_net_ops);
 }
 
 /* Some link that nobody is unregistering yet, referenced, or NULL. */

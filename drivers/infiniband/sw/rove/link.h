@@ -33,6 +33,12 @@ void rove_link_exit(void);
 void rove_link_dev_init(struct rove_dev *rdev);
 
 /**
+ * rove_link_left() - ib_core is done with what a link was, if it was
+ * @rdev: the link, which is about to be freed, or to come back in another namespace
+ */
+void rove_link_left(struct rove_dev *rdev);
+
+/**
  * rove_link_unregister_all() - take all links of a dying namespace down
  * @rnet: the namespace's part; nobody can add a link to it any more
  *
