@@ -977,6 +977,15 @@ static void congestion(void)
 	      q->t.req.cwnd, wired);
 }
 
+/* One that takes @rtt, the @n-th. */
+static void round_trip(u32 n, u64 rtt)
+{
+	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
+	go();
+	sim.now += rtt;
+	ack(PSN + n, n + 1);
+}
+
 /* A window begins small, and grows faster where answers come as fast as ever. */
 static void growth(void)
 {
@@ -994,10 +1003,7 @@ static void growth(void)
 	      q->t.req.cwnd, q->t.req.grown);
 	start(ROVE_SVC_RC);
 	for (i = 0; i < ARRAY_SIZE(rtt); i++) {
-		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
-		go();
-		sim.now += rtt[i];
-		ack(PSN + i, i + 1);
+		round_trip(i, rtt[i]);
 		CHECK(q->t.req.rtt_min == rtt[0] &&
 		      q->t.req.step == (i < 2 ? ROVE_CWND_STEP : 1),
 		      "step %u after %llu of %llu ns", q->t.req.step, rtt[i],
@@ -1006,20 +1012,14 @@ static void growth(void)
 	/* They come late: a queue fills, and slow start is over. */
 	CHECK(q->t.req.ssthresh == 64, "ssthresh %u", q->t.req.ssthresh);
 	q->t.req.cwnd = 16;
-	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
-	go();
-	sim.now += rtt[0] + ROVE_QUEUE_NS + 1000;
-	ack(PSN + i, i + 1);
+	round_trip(i, rtt[0] + ROVE_QUEUE_NS + 1000);
 	CHECK(q->t.req.ssthresh == 16, "ssthresh %u", q->t.req.ssthresh);
 	/* Where answers always take long no queue is to blame. */
 	start(ROVE_SVC_RC);
 	q->t.req.window = 512;
 	rove_tqp_start_requester(&q->t, PSN);
 	for (i = 0; i < 3; i++) {
-		post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
-		go();
-		sim.now += 20 * NS_PER_MS;
-		ack(PSN + i, i + 1);
+		round_trip(i, 20 * NS_PER_MS);
 		CHECK(q->t.req.ssthresh == 512 && q->t.req.rtt >= 20 * NS_PER_MS &&
 		      q->t.req.probe_wait == 2 * q->t.req.rtt + ROVE_PROBE_NS,
 		      "ssthresh %u, a probe after %llu ns", q->t.req.ssthresh,
@@ -1033,10 +1033,7 @@ static void round_trips(void)
 	u64 rtt;
 
 	start(ROVE_SVC_RC);
-	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
-	go();
-	sim.now += 20 * NS_PER_MS;
-	ack(PSN, 1);
+	round_trip(0, 20 * NS_PER_MS);
 	rtt = q->t.req.rtt;
 	CHECK(rtt >= 20 * NS_PER_MS, "%llu ns", rtt);
 	post(ROVE_WR_RDMA_WRITE, 3 * MTU, SIGNALED);
@@ -1048,15 +1045,6 @@ static void round_trips(void)
 	ack(PSN + 3, 2);
 	CHECK(!q->t.req.rtt_since && q->t.req.rtt == rtt - rtt / 8, "%llu ns after %llu",
 	      q->t.req.rtt, rtt);
-}
-
-/* One that takes @rtt, the @n-th. */
-static void round_trip(u32 n, u64 rtt)
-{
-	post(ROVE_WR_RDMA_WRITE, 8, SIGNALED);
-	go();
-	sim.now += rtt;
-	ack(PSN + n, n + 1);
 }
 
 /* The fastest answer: not to what was sent twice, nor long ago. */
