@@ -288,12 +288,6 @@ static int rove_dev_add(struct ib_device *ibdev)
 /* Links that are being unregistered, or moved to another namespace. */
 static atomic_t rove_leaving = ATOMIC_INIT(0);
 
-static void rove_dev_remove(struct ib_device *ibdev, void *client_data)
-{
-	atomic_inc(&rove_leaving);
-	rove_qp_flush_all(to_rdev(ibdev));
-}
-
 void rove_link_left(struct rove_dev *rdev)
 {
 	if (rdev->dying && atomic_dec_and_test(&rove_leaving))
@@ -315,6 +309,12 @@ static void __net_exit rove_link_exit_nets(struct list_head *nets)
 static struct pernet_operations rove_link_net_ops = {
 	.exit_batch = rove_link_exit_nets,
 };
+
+static void rove_dev_remove(struct ib_device *ibdev, void *client_data)
+{
+	atomic_inc(&rove_leaving);
+	rove_qp_flush_all(to_rdev(ibdev));
+}
 
 /*
  * ib_core has no call to a driver whose device is about to be unregistered.
