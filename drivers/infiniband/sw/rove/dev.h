@@ -24,6 +24,7 @@ struct rove_net;
  * struct rove_dev - one link
  * @ibdev: what ib_core sees; must stay first (ib_alloc_device)
  * @ndev: the netdev it is bound to; referenced until .dealloc_driver
+ * @ndev_tracker: that reference's, for kernels that say who keeps a netdev from going
  * @rnet: the netdev's namespace; holds the UDP sockets
  * @node: in @rnet's table of links, by ifindex; RCU
  * @linked: @node is in that table; set by rove_net_add()
@@ -61,6 +62,7 @@ struct rove_net;
 struct rove_dev {
 	struct ib_device ibdev;
 	struct net_device *ndev;
+	netdevice_tracker ndev_tracker;
 	struct rove_net *rnet;
 	struct hlist_node node;
 	bool linked;

@@ -346,7 +346,7 @@ static void rove_dealloc_driver(struct ib_device *ibdev)
 	rove_xrc_table_destroy(rdev);
 	xa_destroy(&rdev->counters);
 	free_percpu(rdev->stats);
-	dev_put(rdev->ndev);
+	netdev_put(rdev->ndev, &rdev->ndev_tracker);
 }
 
 static ssize_t parent_show(struct device *device,
@@ -490,7 +490,7 @@ struct rove_dev *rove_dev_alloc(struct net_device *ndev, struct net *net)
 	rove_link_dev_init(rdev);
 	xa_init_flags(&rdev->counters, XA_FLAGS_ALLOC1);
 	rdev->ndev = ndev;
-	dev_hold(ndev);
+	netdev_hold(ndev, &rdev->ndev_tracker, GFP_KERNEL);
 
 	/* from here on ib_dealloc_device() calls rove_dealloc_driver() */
 	ib_set_device_ops(&rdev->ibdev, &rove_device_ops);
