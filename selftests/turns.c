@@ -120,23 +120,23 @@ static void t_shared(void)
 
 static void t_unanswered(void)
 {
-	uint64_t start, least = UINT64_MAX, before = again();
-	int i;
+	uint64_t start, before, least = UINT64_MAX;
+	int try, once = 0;
 
-	for (i = 0; good && i < 10; i++) {
+	/* A machine that is busy is late for some, which are then sent again. */
+	for (try = 0; good && try < 50 && once < 5; try++) {
 		take_turns(LEARN);
+		before = again();
 		start = now_ms();
 		ask();
 		CHECK(acknowledged());
 		start = now_ms() - start;
 		least = start < least ? start : least;
+		once += again() == before;
 	}
-	printf("# acknowledged within %d ms\n", (int)least);
-	CHECK(least < 50);
-	/* a machine that is busy may be late for some */
-	CHECK(again() < before + 10);
+	printf("# acknowledged within %d ms; %d of %d sent once\n", (int)least, once, try);
+	CHECK(least < 50 && once == 5);
 }
-
 /* The answer fails where it is posted, and takes the QP with it. */
 static void t_failing(void)
 {
@@ -169,7 +169,7 @@ static void t_both(void)
 		      wait_for(&seen[0].sends, i) && wait_for(&seen[1].sends, i));
 	}
 	printf("# 500 rounds in %d ms\n", (int)(now_ms() - start));
-	/* some: see above */
+	/* a busy machine sends some of them again */
 	CHECK(again() < before + 100);
 }
 
