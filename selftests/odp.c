@@ -517,7 +517,7 @@ static void t_prefetch(void)
 }
 
 #define PLACES		4000	/* of which each is in another 2 MiB */
-#define PLENTY		(32 * KB)	/* KiB; half of what 16 each would be: others may be at work */
+#define PLENTY		(32 * KB)	/* KiB, half of what it would be: others are at work, too */
 
 static struct ibv_sge places[PLACES];
 
