@@ -9,7 +9,7 @@
 #	make check		the main tests on 6.12, a core set on 6.1, the simulator, a debug kernel
 #	make check-all		all tests on both kernels
 #	make debugcheck [KERNELS="uml qemu poison kcsan rt"]	the tests on kernels with KASAN, lockdep, KCSAN ...
-#	make debugcheck KERNELS=soak	hours of stress on such a kernel
+#	make debugcheck KERNELS=soak	hours of stress on such a kernel; "many": a million objects of each kind
 #	make bench		rove beside rdma_rxe and TCP: in a VM, and natively
 #	make grow		how cost grows with QPs, processes, MRs, CPUs, sizes; memory
 #	make devices		two VMs on virtio-net and e1000e; a VM without IPv6
