@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # query_device_ex is the truth, and a link costs what is used of it: limits.c.
 #	limits.sh many		as many objects as there may be: takes 16 GiB
-# timeout: 3600
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 topo_pair 4200 || bail "two devices"

@@ -18,15 +18,16 @@ memory() {
 	echo 3 > /proc/sys/vm/drop_caches
 	awk '/^(SUnreclaim|VmallocUsed|Percpu|PageTables|KernelStack):/ { sum += $2 } END { print sum }' /proc/meminfo
 }
-# KiB that the kernel has taken as pages, and that are in no account
-depot=/sys/kernel/debug/stackdepot/stats	# what a debug kernel keeps of stacks, in pools of 16 KiB
+# KiB that the kernel has taken as pages, and that are in no account; a debug kernel's stacks are
+# in pools of 16 KiB
 pages() {
 	echo 3 > /proc/sys/vm/drop_caches
-	awk '/^MemTotal:/ { sum += $2 }
+	cat /proc/meminfo /proc/zoneinfo /sys/kernel/debug/stackdepot/stats 2> /dev/null |
+		awk '/^MemTotal:/ { sum += $2 }
 		/^(MemFree|Buffers|Cached|SwapCached|AnonPages|Slab|KernelStack|(Sec)?PageTables|VmallocUsed|Percpu):/ { sum -= $2 }
 		$1 == "count:" { sum -= $2 * 4 }	# free, of a CPU
 		$1 == "pools:" { sum -= $2 * 16 }
-		END { print sum }' /proc/meminfo /proc/zoneinfo $([[ ! -r $depot ]] || echo $depot)
+		END { print sum }'
 }
 rings() { grep -cE 'rove_|alloc_queues' /proc/vmallocinfo; }
 settled() { local a b; a=$(memory); sleep 0.3; b=$(memory); ((a - b < 64 && b - a < 64)); }	# RCU has freed
@@ -63,7 +64,7 @@ soak() {
 	again timeout 900 "$bin/scale" $(ends) cycles 500 & pids+=($!)
 	again timeout 900 "$bin/scale" $(ends) many 256 & pids+=($!)
 	again timeout 900 "$bin/memory" $(ends) & pids+=($!)
-	again timeout 900 "$bin/odp" $(ends) & pids+=($!)
+	again env ROVE_BUSY=1 timeout 900 "$bin/odp" $(ends) & pids+=($!)
 	again timeout 900 "$bin/srq" $(ends) & pids+=($!)
 	again as_nobody timeout 900 "/tmp/scribbler.$$" $(ends) 20 & pids+=($!)
 	for prog in "ib_write_bw -s 65536" "ib_read_bw -s 65536" "ib_send_bw -s 4096" "ib_send_bw -c UD -s 1024"; do

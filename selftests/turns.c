@@ -137,6 +137,7 @@ static void t_unanswered(void)
 	printf("# acknowledged within %d ms; %d of %d sent once\n", (int)least, once, try);
 	CHECK(least < 50 && once == 5);
 }
+
 /* The answer fails where it is posted, and takes the QP with it. */
 static void t_failing(void)
 {
