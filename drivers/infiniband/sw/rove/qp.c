@@ -133,7 +133,8 @@ static void run_rest(struct rove_qp *qp, enum rove_tqp_state state)
  */
 void rove_pd_send_rest(struct ib_pd *ibpd)
 {
-	bool ends = current->flags & PF_EXITING || fatal_signal_pending(current) ||
+	/* A kernel thread, where something of the kernel's had the file last. */
+	bool ends = current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current) ||
 		    READ_ONCE(to_rdev(ibpd->device)->dying);
 	struct rove_pd *pd = to_rpd(ibpd);
 	struct rove_qp *qp;
