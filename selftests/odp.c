@@ -82,21 +82,29 @@ static long locked_kib(void)
 	return kib("/proc/self/status", "VmPin:");
 }
 
+static void forgo(int cap)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct caps[2];
+
+	if (syscall(SYS_capget, &head, caps))
+		die("capget");
+	caps[0].effective &= ~(1u << cap);
+	if (syscall(SYS_capset, &head, caps))
+		die("capset");
+}
+
 /*
  * Be one to whom RLIMIT_MEMLOCK applies, and may lock what it likes.  Not later:
  * a file descriptor of another's is of no use.
  */
 static void be_limited(void)
 {
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
-	struct __user_cap_data_struct caps[2];
 
-	if (setrlimit(RLIMIT_MEMLOCK, &none) || syscall(SYS_capget, &head, caps))
-		die("setrlimit, capget");
-	caps[0].effective &= ~(1u << CAP_IPC_LOCK);
-	if (syscall(SYS_capset, &head, caps))
-		die("capset");
+	if (setrlimit(RLIMIT_MEMLOCK, &none))
+		die("setrlimit");
+	forgo(CAP_IPC_LOCK);
 }
 
 /* So many KiB more may be locked; negative: all. */
@@ -770,7 +778,7 @@ static void fuse_reply(int fd, uint64_t unique, int err, const void *data, size_
 		perror("# /dev/fuse");
 }
 
-static bool silent_asked;	/* a READ has come */
+static bool *silent_asked;	/* a READ has come; the one who serves tells */
 
 /* A file system of one file, that answers everything but READ. */
 static void serve_silently(int fd)
@@ -810,7 +818,7 @@ static void serve_silently(int fd)
 			fuse_reply(fd, in->unique, 0, &opened, sizeof(opened));
 			break;
 		case FUSE_READ:
-			__atomic_store_n(&silent_asked, true, __ATOMIC_RELAXED);
+			__atomic_store_n(silent_asked, true, __ATOMIC_RELAXED);
 			break;
 		case FUSE_FORGET:
 		case FUSE_BATCH_FORGET:
@@ -839,7 +847,8 @@ static pid_t silent_memory(char **p, bool here)
 	pthread_t thread;
 	pid_t pid;
 
-	if (fd < 0 || !mkdtemp(dir))
+	silent_asked = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (silent_asked == MAP_FAILED || fd < 0 || !mkdtemp(dir))
 		return -1;
 	snprintf(opts, sizeof(opts), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
 	if (mount("silent", dir, "fuse", 0, opts))
@@ -866,6 +875,15 @@ static pid_t silent_memory(char **p, bool here)
 	/* Or the process's end would ask, which cannot answer itself. */
 	close(file);
 	return pid;
+}
+
+static bool silence_begins(void)
+{
+	int i;
+
+	for (i = 0; i < 1000 && !__atomic_load_n(silent_asked, __ATOMIC_RELAXED); i++)
+		usleep(10000);
+	return i < 1000;
 }
 
 static const char *const *devices;	/* the program's arguments: names and GID indices */
@@ -965,7 +983,6 @@ static void own_silence(const char *const *arg, int how)
 	struct ibv_sge sge;
 	struct ibv_mr *m;
 	char *p;
-	int i;
 
 	if (silent_memory(&p, true) < 0)
 		_exit(2);
@@ -990,11 +1007,8 @@ static void own_silence(const char *const *arg, int how)
 	} else if (ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1)) {
 		_exit(5);
 	}
-	for (i = 0; !__atomic_load_n(&silent_asked, __ATOMIC_RELAXED); i++) {
-		if (i == 1000)
-			_exit(6);
-		usleep(10000);
-	}
+	if (!silence_begins())
+		_exit(6);
 	if (how == KILL)
 		raise(SIGKILL);
 	pair_close();
@@ -1030,6 +1044,130 @@ static void t_own_silence(void)
 }
 
 /* memfd_secret(): the program's alone, not even the kernel can read it. */
+#define DESERTED_MAX	64	/* odp.c of the driver */
+
+/* A process that has two regions in a protection domain of ours, and ends when it is told to. */
+struct heir {
+	pid_t pid;
+	int tell;
+	int err;
+	uint32_t key[2];
+};
+
+static struct heir new_heir(struct ibv_pd *pd, char *p, char *q, size_t len)
+{
+	int down[2], up[2], i;
+	struct heir h = { 0 };
+	struct ibv_mr *m;
+	char c;
+
+	if (pipe(down) || pipe(up))
+		die("pipe");
+	fflush(stdout);
+	h.pid = fork();
+	if (!h.pid) {
+		close(down[1]);
+		forgo(CAP_SYS_RESOURCE);
+		for (i = 0; i < 2 && !h.err; i++) {
+			m = ibv_reg_mr(pd, i ? q : p, len, IBV_ACCESS_ON_DEMAND |
+				       (i ? IBV_ACCESS_LOCAL_WRITE : 0));
+			h.err = m ? 0 : errno;
+			h.key[i] = m ? m->lkey : 0;
+		}
+		_exit(write(up[1], &h, sizeof(h)) != sizeof(h) || read(down[0], &c, 1) < 0);
+	}
+	close(down[0]);
+	close(up[1]);
+	h.err = EIO;
+	h.tell = down[1];
+	i = h.pid;
+	if (read(up[0], &h, sizeof(h)) == sizeof(h)) {
+		h.pid = i;
+		h.tell = down[1];
+	}
+	close(up[0]);
+	return h;
+}
+
+static bool end_heir(const struct heir *h)
+{
+	int status;
+
+	close(h->tell);
+	return waitpid(h->pid, &status, 0) == h->pid && !status;
+}
+
+/* One that ends at once: 0, or why it could not register anything. */
+static int bequest(struct ibv_pd *pd, char *p)
+{
+	struct heir h = new_heir(pd, p, p, LEN);
+
+	return end_heir(&h) ? h.err : EIO;
+}
+
+static bool soon_room(struct ibv_pd *pd, char *p)
+{
+	int i, err = EAGAIN;
+
+	for (i = 0; i < 1000 && err == EAGAIN; i++) {
+		err = bequest(pd, p);
+		if (err)
+			usleep(10000);
+	}
+	return !err;
+}
+
+/*
+ * Memory of a process that has ended, with pages that never come: nobody would pay for more of it,
+ * and a user can have but so many such processes.
+ */
+static void t_deserted(void)
+{
+	char *silent, *p = fresh(SILENT_LEN);
+	struct end waits, last, many;
+	struct ibv_sge sge;
+	struct heir h;
+	pid_t daemon;
+	int n, err;
+
+	daemon = silent_memory(&silent, false);
+	CHECK(daemon > 0);
+	end_open(&waits, devices[2], devices[3]);
+	end_open(&last, devices[2], devices[3]);
+	end_open(&many, devices[2], devices[3]);
+
+	h = new_heir(waits.pd, silent, p, SILENT_LEN);
+	CHECK(!h.err);
+	sge = (struct ibv_sge) { (uintptr_t)p, LEN, h.key[1] };
+	CHECK(!ibv_advise_mr(waits.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			     IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+	sge = (struct ibv_sge) { (uintptr_t)silent, 4096, h.key[0] };
+	CHECK(!ibv_advise_mr(waits.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
+	CHECK(silence_begins());
+	CHECK(end_heir(&h));
+	sge = (struct ibv_sge) { (uintptr_t)p + LEN, LEN, h.key[1] };
+	err = ibv_advise_mr(waits.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			    IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+	printf("# memory of a process that is no more: %s\n", strerror(err));
+	CHECK(err == EFAULT);
+
+	/* The regions go, and the worker still waits. */
+	CHECK(!ibv_close_device(waits.ctx));
+	CHECK(!bequest(last.pd, p));
+	for (n = 0, err = 0; n < 2 * DESERTED_MAX && !err; n += !err)
+		err = bequest(many.pd, p);
+	printf("# and %d more, then %s\n", n, strerror(err));
+	CHECK(n == DESERTED_MAX - 2 && err == EAGAIN);
+	CHECK(bequest(last.pd, p) == EAGAIN);
+	CHECK(!kill(daemon, SIGKILL) && waitpid(daemon, NULL, 0) == daemon);
+	CHECK(soon_room(many.pd, p) && bequest(many.pd, p) == EAGAIN);
+	CHECK(!ibv_close_device(last.ctx));
+	CHECK(soon_room(many.pd, p) && bequest(many.pd, p) == EAGAIN);
+	CHECK(!ibv_close_device(many.ctx));
+	munmap(silent, SILENT_LEN);
+	munmap(p, SILENT_LEN);
+}
+
 static int secret_file(void)
 {
 	return syscall(SYS_memfd_secret, O_CLOEXEC);
@@ -1319,9 +1457,11 @@ int main(int argc, char **argv)
 	if (access("/dev/fuse", F_OK)) {
 		skipped("another process waits for its memory for ever", "no FUSE");
 		skipped("a process that waits for itself can let go, and be killed", "no FUSE");
+		skipped("processes that have ended and left regions", "no FUSE");
 	} else {
 		run("another process waits for its memory for ever", t_stuck);
 		run("a process that waits for itself can let go, and be killed", t_own_silence);
+		run("processes that have ended and left regions", t_deserted);
 	}
 	run("what is refused", t_refused);
 	printf("1..%d\n", count);

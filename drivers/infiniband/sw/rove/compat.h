@@ -10,6 +10,7 @@
 #include <linux/dma-buf.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/version.h>
 #include <net/inet_dscp.h>
 #include <net/ip6_route.h>
@@ -255,5 +256,19 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE, which 6.1 does not know but hands on. */
 #define ROVE_DEVICE_ATOMIC_WRITE	BIT_ULL(40)
+
+/*
+ * Nobody runs in this memory any more, though somebody holds it: what is brought there now is
+ * at nobody's expense, and the OOM killer does not find it.  A kernel without control
+ * groups for memory does not tell.
+ */
+static inline bool rove_mm_deserted(struct mm_struct *mm)
+{
+#ifdef CONFIG_MEMCG
+	return !rcu_access_pointer(mm->owner);
+#else
+	return false;
+#endif
+}
 
 #endif /* ROVE_COMPAT_H */

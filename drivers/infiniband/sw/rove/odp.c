@@ -21,6 +21,7 @@
  * path holds a QP's lock and rove_odp.lock for reading.
  */
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/hashtable.h>
 #include <linux/hmm.h>
 #include <linux/magic.h>
@@ -31,6 +32,7 @@
 #include <linux/sched/signal.h>
 #include <linux/semaphore.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 #include <linux/workqueue.h>
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
@@ -61,6 +63,12 @@
 #define ADVICE_ACTIVE	2
 #define ADVICE_WAITING	64
 
+/*
+ * Processes that have ended and still have regions, or workers that wait for their pages:
+ * so many a user.  RLIMIT_NPROC, which bounds those that live, does not know of them.
+ */
+#define DESERTED_MAX	64
+
 /* Most that is brought for one miss. */
 #define FAULT_MAX	1048576U
 /* How long pages may be taken away before they can be used: jiffies, and at least so often. */
@@ -73,6 +81,7 @@
  * struct rove_odp_owner - a process that has regions
  * @node: in @owners
  * @mm: its memory; held
+ * @user: who answers for it
  * @regions: how many struct rove_odp; guarded by @owners_lock
  * @reap: frees it
  * @misses: brings what its regions miss
@@ -88,6 +97,7 @@
 struct rove_odp_owner {
 	struct hlist_node node;
 	struct mm_struct *mm;
+	kuid_t user;
 	u32 regions;
 	struct work_struct reap;
 	struct workqueue_struct *misses;
@@ -186,6 +196,21 @@ static DECLARE_WAIT_QUEUE_HEAD(owners_gone);
 
 static void reap_owner(struct work_struct *work);
 
+/*
+ * Who answers for the caller: whoever made the user namespaces around it, and so can be
+ * any of their users; but not root, which gives each its own.
+ */
+static kuid_t answerable(void)
+{
+	const struct user_namespace *ns;
+	kuid_t user = current_uid();
+
+	for (ns = current_user_ns(); ns->parent; ns = ns->parent)
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			user = ns->owner;
+	return user;
+}
+
 static struct rove_odp_owner *new_owner(struct mm_struct *mm)
 {
 	struct rove_odp_owner *o = kzalloc(sizeof(*o), ROVE_GFP_OBJECT);
@@ -204,6 +229,7 @@ static struct rove_odp_owner *new_owner(struct mm_struct *mm)
 	INIT_WORK(&o->reap, reap_owner);
 	mmgrab(mm);
 	o->mm = mm;
+	o->user = answerable();
 	atomic_inc(&num_owners);
 	return o;
 
@@ -250,16 +276,40 @@ static struct rove_odp_owner *find_owner(struct mm_struct *mm,
 	return o;
 }
 
-/* Who calls.  Others do not wait for its memory: none is allocated with the lock held. */
-static struct rove_odp_owner *get_owner(void)
+/* So many processes have ended with what the caller's user answers for. */
+static u32 num_deserted(void)
+{
+	struct rove_odp_owner *o;
+	kuid_t user = answerable();
+	u32 n = 0;
+	int i;
+
+	mutex_lock(&owners_lock);
+	hash_for_each(owners, i, o, node)
+		n += uid_eq(o->user, user) && rove_mm_deserted(o->mm);
+	mutex_unlock(&owners_lock);
+	return n;
+}
+
+/*
+ * Who calls, or an error.  Others do not wait for its memory: none is allocated with the
+ * lock held.
+ */
+static struct rove_odp_owner *get_owner(const struct ib_device *ibdev)
 {
 	struct rove_odp_owner *o = find_owner(current->mm, NULL), *new;
 
 	if (o)
 		return o;
+	if (!capable(CAP_SYS_RESOURCE) && num_deserted() >= DESERTED_MAX) {
+		rove_refuse(ibdev,
+			    "on-demand region: %u processes of this user's have ended and have some still",
+			    DESERTED_MAX);
+		return ERR_PTR(-EAGAIN);
+	}
 	new = new_owner(current->mm);
 	if (!new)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	o = find_owner(current->mm, new);
 	if (o != new)
 		free_owner(new);
@@ -566,7 +616,7 @@ static int touch(struct mm_struct *mm, u64 uva, u64 end, bool write)
 
 	mmap_read_lock(mm);
 	for (; uva < end && !err; uva += PAGE_SIZE)
-		err = fixup_user_fault(mm, uva, flags, &unlocked);
+		err = rove_mm_deserted(mm) ? -EFAULT : fixup_user_fault(mm, uva, flags, &unlocked);
 	mmap_read_unlock(mm);
 	return err;
 }
@@ -723,7 +773,7 @@ static int bring(struct rove_odp *odp, u64 uva, u64 len, bool write,
 	struct chunk *c;
 	int ret;
 
-	if (!mmget_not_zero(mm))
+	if (rove_mm_deserted(mm) || !mmget_not_zero(mm))
 		return -EFAULT;
 	/* A worker does it, but not at its own expense: chunk, page tables, page cache. */
 	memcg = get_mem_cgroup_from_mm(mm);
@@ -928,9 +978,9 @@ struct ib_mr *rove_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		err = -ENOMEM;
 		goto err_mr;
 	}
-	odp->owner = get_owner();
-	if (!odp->owner) {
-		err = -ENOMEM;
+	odp->owner = get_owner(ibpd->device);
+	if (IS_ERR(odp->owner)) {
+		err = PTR_ERR(odp->owner);
 		goto err_odp;
 	}
 	odp->rdev = to_rdev(ibpd->device);
