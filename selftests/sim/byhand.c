@@ -2024,6 +2024,25 @@ static void copies(void)
 		      wire[4].psn == EPSN + 3, "%u answers", wired);
 		COUNTED(DUP_REQUEST, 1);
 	}
+	/* Nor does one that asks for a part only, which the network has kept back for long. */
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 3);
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	run();
+	CHECK(wired == 3, "%u answers", wired);
+	sc.eagain = 1000000;
+	request(ROVE_OP_READ_REQUEST, EPSN + 3, true, 2 * MTU, 0);
+	request(ROVE_OP_READ_REQUEST, EPSN + 5, true, MTU, 0);
+	beyond = MTU;
+	request(ROVE_OP_READ_REQUEST, EPSN + 1, true, MTU, 0);
+	beyond = 0;
+	awaited = 4;
+	sim_run_until(all_in, NS_PER_S);
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 7, "%u answers", wired);
+	for (i = 3; i < 7; i++)
+		CHECK(wire[i].psn == EPSN + (i == 3 ? 1 : i - 1), "answer %u: psn %x", i, wire[i].psn);
 	/* One that has gone in part is sent from its beginning, and what is behind it as well. */
 	gone_in_part(true);
 	sc.eagain = 0;

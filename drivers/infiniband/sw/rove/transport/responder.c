@@ -461,7 +461,7 @@ static void insert_reply(struct rove_responder *resp, u32 i)
 }
 
 /*
- * All of @res has been asked for again, and the @i-th pending reply is that, or newer: it may
+ * @res has been asked for again, and the @i-th pending reply is all of that, or newer: it may
  * be the network that has repeated it, and the answer be there.  So nothing pending is lost
  * by it.  Only who asks for one in pieces, and does not wait for them, can have filled the FIFO.
  */
@@ -482,8 +482,8 @@ static void reply_between(struct rove_tqp *t, const struct rove_resource *res, u
 
 /*
  * A READ again, perhaps only its tail, or an atomic again (9.7.5.1.3): READs are
- * executed again, atomics answered from memory.  Who asks for a tail has gone back, so
- * it will ask again for what stood in the FIFO behind it.
+ * executed again, atomics answered from memory.  Who asks for a tail of what is being sent has
+ * gone back, so it will ask again for what stood in the FIFO behind it.
  */
 static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 {
@@ -524,7 +524,8 @@ static void rx_duplicate_rd(struct rove_tqp *t, const struct rove_pkt *pkt)
 		res.psn = pkt->psn;
 		res.npkts = rove_npkts(t, pkt->dma_len);
 	}
-	if (whole && place < resp->reply_count) {
+	if (place < resp->reply_count &&
+	    (whole || psn_diff(reply_at(resp, place)->res.psn, res.psn) > 0)) {
 		reply_between(t, &res, place);
 		return;
 	}
