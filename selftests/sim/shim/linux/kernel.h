@@ -38,6 +38,7 @@
 	do { __typeof__(a) __t = (a); (a) = (b); (b) = __t; } while (0)
 
 #define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
+#define OPTIMIZER_HIDE_VAR(v)	__asm__("" : "=r" (v) : "0" (v))
 #define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
 
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)

@@ -142,10 +142,14 @@ static __always_inline bool rove_row_goes_on(const struct rove_row *row, struct 
 {
 	const struct rove_bth *h = (const void *)bth;
 	u32 head[2], apsn;
+	__be32 word;
 
 	if (len != row->len)
 		return false;
-	apsn = be32_to_cpu(READ_ONCE(h->apsn));
+	/* Who sends it may write to it: one look, at a word that need not be aligned. */
+	memcpy(&word, &h->apsn, sizeof(word));
+	OPTIMIZER_HIDE_VAR(word);
+	apsn = be32_to_cpu(word);
 	memcpy(head, bth, sizeof(head));
 	if (head[0] != row->head[0] || head[1] != row->head[1] || apsn != pkt->psn + 1 ||
 	    apsn > ROVE_PSN_MASK)
