@@ -692,7 +692,8 @@ static bool lock_here(struct rove_qp *qp, const struct sk_buff *skb, bool known)
 		return false;
 	}
 	settled = qp->cpu == smp_processor_id();
-	if (rove_at_home(qp) && spread &&
+	/* What comes from elsewhere is refused, and does not choose the CPU. */
+	if (known && rove_at_home(qp) && spread &&
 	    (rove_may_move(qp) || (settled && rove_may_leave(qp))))
 		WRITE_ONCE(qp->cpu, neighbour_cpu());
 	if (!spread || qp->cpu == smp_processor_id())
