@@ -29,7 +29,8 @@
 
 #define ROVE_TRACE_QP_ASSIGN(qp)					\
 	do {								\
-		strscpy(__entry->dev, dev_name(&(qp)->ibqp.device->dev), \
+		/* dev_name() is freed when the device is renamed. */	\
+		strscpy(__entry->dev, (qp)->ibqp.device->name,		\
 			IB_DEVICE_NAME_MAX);				\
 		__entry->qpn = (qp)->t.qpn;				\
 	} while (0)
