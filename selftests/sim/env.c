@@ -19,7 +19,8 @@ struct mr *mr_add(struct sim_qp *owner, u64 va, u8 *mem, u64 len, u32 access)
 		mrs_room = mrs_room ? mrs_room * 2 : 256;
 		mrs = realloc(mrs, mrs_room * sizeof(*mrs));
 	}
-	mr->key = nmrs << 8 | (rnd() & 0xff);
+	/* 0 is nobody's. */
+	mr->key = (nmrs << 8 | (rnd() & 0xff)) ?: 1;
 	mr->access = access;
 	mr->valid = true;
 	mr->owner = owner;
