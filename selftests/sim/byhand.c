@@ -2042,7 +2042,8 @@ static void copies(void)
 	run();
 	CHECK(wired == 7, "%u answers", wired);
 	for (i = 3; i < 7; i++)
-		CHECK(wire[i].psn == EPSN + (i == 3 ? 1 : i - 1), "answer %u: psn %x", i, wire[i].psn);
+		CHECK(wire[i].psn == EPSN + (i == 3 ? 1 : i - 1), "answer %u: psn %x",
+		      i, wire[i].psn);
 	/* One that has gone in part is sent from its beginning, and what is behind it as well. */
 	gone_in_part(true);
 	sc.eagain = 0;
