@@ -1164,12 +1164,12 @@ int rove_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 			rove_refuse(ibpd->device,
 				    "advise_mr: to prefetch for writing, lkey %#x needs local write",
 				    r->key);
-			rove_region_put(r);
+			rove_region_unref(r);
 			a->num++;
 			err = -EPERM;
 			goto err_put;
 		}
-		rove_region_put(r);
+		rove_region_unref(r);
 	}
 	a->owner = advice_owner(a);
 	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH || !a->owner)

@@ -31,10 +31,17 @@ void rove_region_table_destroy(struct rove_dev *rdev)
 	rhashtable_destroy(&rdev->regions);
 }
 
-void rove_region_put(struct rove_region *r)
+void rove_region_unref(struct rove_region *r)
 {
 	if (refcount_dec_and_test(&r->refs))
 		complete(&r->released);
+}
+
+void rove_region_put(struct rove_region *r)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		read_unlock(&r->held);
+	rove_region_unref(r);
 }
 
 /*
@@ -91,6 +98,8 @@ struct rove_region *rove_region_get(const struct rove_qp *qp, struct ib_pd *pd,
 	 * the region is closed.
 	 */
 	smp_mb__after_atomic();
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		read_lock(&r->held);
 	if (rove_region_allows(r, qp, pd, key, va, len, access))
 		return r;
 	rove_region_put(r);
@@ -121,6 +130,7 @@ struct rove_region *rove_region_alloc(struct ib_pd *pd,
 		return NULL;
 	r->kind = kind;
 	r->home = pd;
+	rwlock_init(&r->held);
 	spin_lock_init(&r->lock);
 	refcount_set(&r->refs, 1);
 	init_completion(&r->released);
@@ -186,7 +196,7 @@ int rove_region_replace(struct rove_dev *rdev, struct rove_region *old,
 
 void rove_region_drain(struct rove_region *r)
 {
-	rove_region_put(r);
+	rove_region_unref(r);
 	wait_for_completion(&r->released);
 }
 
@@ -206,8 +216,13 @@ void rove_region_close(struct rove_region *r)
 	WRITE_ONCE(r->pd, NULL);
 	/* Pairs with rove_region_get(). */
 	smp_mb();
-	while (refcount_read(&r->refs) > 1)
-		cpu_relax();
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		write_lock(&r->held);
+		write_unlock(&r->held);
+	} else {
+		while (refcount_read(&r->refs) > 1)
+			cpu_relax();
+	}
 	/* What was copied is seen by who does something else with the memory. */
 	smp_mb();
 }

@@ -53,6 +53,7 @@ enum rove_region_kind {
  * @qp_serial: windows of type 2: the only QP that may use it (rove_qp.serial);
  *	else 0
  * @refs: one for the owner, one for each copy under way
+ * @held: PREEMPT_RT: read-locked by each copy under way
  * @lock: guards changes, see above, and what follows
  * @home: the domain that it was allocated in; never changes
  * @invalidatable: by LOCAL_INV and SEND with Invalidate; never changes
@@ -79,6 +80,7 @@ struct rove_region {
 	};
 	u64 qp_serial;
 	refcount_t refs;
+	rwlock_t held;
 
 	spinlock_t lock;
 	struct ib_pd *home;
@@ -145,8 +147,11 @@ static inline bool rove_region_allows(const struct rove_region *r,
 	return rove_region_covers(r, va, len);
 }
 
-/* Let go of a region.  Context: any. */
+/* Let go of what rove_region_get() has given.  Context: as there. */
 void rove_region_put(struct rove_region *r);
+
+/* Give back a reference that was taken without it.  Context: any. */
+void rove_region_unref(struct rove_region *r);
 
 /**
  * rove_region_addr() - where an address of the region is in kernel memory
@@ -255,7 +260,8 @@ struct rove_region *rove_region_find(struct rove_dev *rdev, u32 key);
  * @r: its @lock held, softirqs off
  *
  * Nobody copies to or from it any more when this returns.  Who copies does so
- * with softirqs off and for not longer than a QP is locked, so this spins; the
+ * with softirqs off and for not longer than a QP is locked, so this spins, or, on
+ * PREEMPT_RT, where that can be pre-empted by who would spin, sleeps as for a lock.  The
  * caller must hold no region itself.
  */
 void rove_region_close(struct rove_region *r);
