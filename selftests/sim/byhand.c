@@ -1267,10 +1267,17 @@ static void local_work(void)
 	post(ROVE_WR_RDMA_WRITE, 8, 0);
 	post(ROVE_WR_LOCAL_INV, 0, SIGNALED)->invalidate_rkey = q->mr_alias->key;
 	go();
-	CHECK(wired == 2 && !wire[0].ask && wire[1].ask && wire[1].psn == PSN && !sends,
-	      "%u packets", wired);
+	CHECK(wired == 2 && !wire[0].ask && wire[1].ask && wire[1].psn == PSN && !sends &&
+	      wire[1].at - wire[0].at < ROVE_PROBE_NS, "%u packets", wired);
 	ack(PSN, 1);
 	CHECK(sends == 1 && !sent[0].status, "%u completions", sends);
+	/* So is what stands before one that does not wait, if nothing else follows. */
+	start(ROVE_SVC_RC);
+	post(ROVE_WR_RDMA_WRITE, 8, 0);
+	post(ROVE_WR_BIND_MW, 0, 0);
+	go();
+	CHECK(wired == 2 && !wire[0].ask && wire[1].ask && wire[1].psn == PSN &&
+	      wire[1].at - wire[0].at < ROVE_PROBE_NS, "%u packets", wired);
 }
 
 /* ---- states ---- */
@@ -1976,6 +1983,22 @@ static void cut_replies(void)
 	sc.eagain = 0;
 	run();
 	CHECK(wired == 2 && wire[0].psn == EPSN + 1 && wire[1].psn == EPSN + 2,
+	      "%u answers, psn %x", wired, wire[0].psn);
+	/* Of one that will be sent anyway nothing is cut off. */
+	start(ROVE_SVC_RC);
+	rove_tqp_max_res(&q->t, 3);
+	sc.eagain = 1000000;
+	awaited = 0;
+	request(ROVE_OP_READ_REQUEST, EPSN, true, 3 * MTU, 0);
+	awaited++;
+	reads_soon(&behind, 1, MTU);
+	q->t.resp.replies[q->t.resp.reply_head].sent = 1;
+	beyond = MTU;
+	reads_soon(&tail, 1, 2 * MTU);
+	beyond = 0;
+	sc.eagain = 0;
+	run();
+	CHECK(wired == 3 && wire[0].psn == EPSN + 1 && wire[2].psn == EPSN + 3,
 	      "%u answers, psn %x", wired, wire[0].psn);
 }
 
