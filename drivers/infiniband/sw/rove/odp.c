@@ -68,6 +68,8 @@
  * so many a user.  RLIMIT_NPROC, which bounds those that live, does not know of them.
  */
 #define DESERTED_MAX	64
+/* So long one waits for one of them to be gone: jiffies. */
+#define DESERTED_WAIT	HZ
 
 /* Most that is brought for one miss. */
 #define FAULT_MAX	1048576U
@@ -291,6 +293,21 @@ static u32 num_deserted(void)
 	return n;
 }
 
+/* May the caller's user have one more?  Who ends lets go of its memory before its files. */
+static bool may_desert(void)
+{
+	unsigned long deadline = jiffies + DESERTED_WAIT;
+
+	while (num_deserted() >= DESERTED_MAX) {
+		if (capable(CAP_SYS_RESOURCE))
+			return true;
+		if (time_after(jiffies, deadline) || fatal_signal_pending(current))
+			return false;
+		schedule_timeout_killable(HZ / 50);
+	}
+	return true;
+}
+
 /*
  * Who calls, or an error.  Others do not wait for its memory: none is allocated with the
  * lock held.
@@ -301,7 +318,7 @@ static struct rove_odp_owner *get_owner(const struct ib_device *ibdev)
 
 	if (o)
 		return o;
-	if (!capable(CAP_SYS_RESOURCE) && num_deserted() >= DESERTED_MAX) {
+	if (!may_desert()) {
 		rove_refuse(ibdev,
 			    "on-demand region: %u processes of this user's have ended and have some still",
 			    DESERTED_MAX);
