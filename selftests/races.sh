@@ -15,6 +15,11 @@ sysctl -qw net.core.netdev_unregister_timeout_secs=$((slow > 1 && seconds > 60 ?
 topo_pair 4200 && links || bail "two links"
 ip link add rd0 type dummy && ip link set rd0 up && ip addr add 10.79.0.1/24 dev rd0 || bail "a third netdev"
 ip link add rd1 type dummy && rdma link add sixth type rove netdev rd1 || bail "a link that stays"
+# Tracepoints tell the name, too.
+tracefs=/sys/kernel/tracing
+[[ -d $tracefs ]] && { mountpoint -q $tracefs || mount -t tracefs none $tracefs; }
+traced() { [[ ! -d $tracefs ]] || echo "$1" > $tracefs/events/rove/enable; }
+traced 1 || bail "tracepoints"
 
 # loop COMMAND...: again and again until the time is over, whatever it says
 running=()
@@ -76,6 +81,7 @@ if ((slow == 1)); then what="links were added and renamed, programs came and wer
 t "$what" happened
 say "$(sort "$tmp/done" | uniq -c | tr '\n' ';')"
 ip netns del rove-r 2>/dev/null
+traced 0
 t "no link is left" wait_for 20 gone_links
 t "no object is left" wait_for 30 no_objects qp cq mr pd srq ctx
 t "no multicast group, no netdev is held" timeout 30 ip link del rd0
