@@ -213,7 +213,7 @@ static kuid_t answerable(void)
 	return user;
 }
 
-static struct rove_odp_owner *new_owner(struct mm_struct *mm)
+static struct rove_odp_owner *new_owner(struct mm_struct *mm, kuid_t user)
 {
 	struct rove_odp_owner *o = kzalloc(sizeof(*o), ROVE_GFP_OBJECT);
 
@@ -231,7 +231,7 @@ static struct rove_odp_owner *new_owner(struct mm_struct *mm)
 	INIT_WORK(&o->reap, reap_owner);
 	mmgrab(mm);
 	o->mm = mm;
-	o->user = answerable();
+	o->user = user;
 	atomic_inc(&num_owners);
 	return o;
 
@@ -278,11 +278,10 @@ static struct rove_odp_owner *find_owner(struct mm_struct *mm,
 	return o;
 }
 
-/* So many processes have ended with what the caller's user answers for. */
-static u32 num_deserted(void)
+/* So many processes have ended that the user answers for. */
+static u32 num_deserted(kuid_t user)
 {
 	struct rove_odp_owner *o;
-	kuid_t user = answerable();
 	u32 n = 0;
 	int i;
 
@@ -293,12 +292,12 @@ static u32 num_deserted(void)
 	return n;
 }
 
-/* May the caller's user have one more?  Who ends lets go of its memory before its files. */
-static bool may_desert(void)
+/* May the user have one more?  Who ends lets go of its memory before its files. */
+static bool may_desert(kuid_t user)
 {
 	unsigned long deadline = jiffies + DESERTED_WAIT;
 
-	while (num_deserted() >= DESERTED_MAX) {
+	while (num_deserted(user) >= DESERTED_MAX) {
 		if (capable(CAP_SYS_RESOURCE))
 			return true;
 		if (time_after(jiffies, deadline) || fatal_signal_pending(current))
@@ -315,16 +314,18 @@ static bool may_desert(void)
 static struct rove_odp_owner *get_owner(const struct ib_device *ibdev)
 {
 	struct rove_odp_owner *o = find_owner(current->mm, NULL), *new;
+	kuid_t user;
 
 	if (o)
 		return o;
-	if (!may_desert()) {
+	user = answerable();
+	if (!may_desert(user)) {
 		rove_refuse(ibdev,
 			    "on-demand region: %u processes of this user's have ended and have some still",
 			    DESERTED_MAX);
 		return ERR_PTR(-EAGAIN);
 	}
-	new = new_owner(current->mm);
+	new = new_owner(current->mm, user);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 	o = find_owner(current->mm, new);
