@@ -1043,21 +1043,22 @@ static void t_own_silence(void)
 	}
 }
 
-/* memfd_secret(): the program's alone, not even the kernel can read it. */
 #define DESERTED_MAX	64	/* odp.c of the driver */
 
 /* A process that has two regions in a protection domain of ours, and ends when it is told to. */
 struct heir {
 	pid_t pid;
 	int tell;
-	int err;
-	uint32_t key[2];
+	struct {
+		int err;
+		uint32_t key[2];
+	} got;
 };
 
 static struct heir new_heir(struct ibv_pd *pd, char *p, char *q, size_t len)
 {
 	int down[2], up[2], i;
-	struct heir h = { 0 };
+	struct heir h = {};
 	struct ibv_mr *m;
 	char c;
 
@@ -1068,23 +1069,20 @@ static struct heir new_heir(struct ibv_pd *pd, char *p, char *q, size_t len)
 	if (!h.pid) {
 		close(down[1]);
 		forgo(CAP_SYS_RESOURCE);
-		for (i = 0; i < 2 && !h.err; i++) {
+		for (i = 0; i < 2 && !h.got.err; i++) {
 			m = ibv_reg_mr(pd, i ? q : p, len, IBV_ACCESS_ON_DEMAND |
 				       (i ? IBV_ACCESS_LOCAL_WRITE : 0));
-			h.err = m ? 0 : errno;
-			h.key[i] = m ? m->lkey : 0;
+			h.got.err = m ? 0 : errno;
+			h.got.key[i] = m ? m->lkey : 0;
 		}
-		_exit(write(up[1], &h, sizeof(h)) != sizeof(h) || read(down[0], &c, 1) < 0);
+		_exit(write(up[1], &h.got, sizeof(h.got)) != sizeof(h.got) ||
+		      read(down[0], &c, 1) < 0);
 	}
 	close(down[0]);
 	close(up[1]);
-	h.err = EIO;
 	h.tell = down[1];
-	i = h.pid;
-	if (read(up[0], &h, sizeof(h)) == sizeof(h)) {
-		h.pid = i;
-		h.tell = down[1];
-	}
+	if (read(up[0], &h.got, sizeof(h.got)) != sizeof(h.got))
+		h.got.err = EIO;
 	close(up[0]);
 	return h;
 }
@@ -1102,7 +1100,7 @@ static int bequest(struct ibv_pd *pd, char *p)
 {
 	struct heir h = new_heir(pd, p, p, LEN);
 
-	return end_heir(&h) ? h.err : EIO;
+	return end_heir(&h) ? h.got.err : EIO;
 }
 
 static bool soon_room(struct ibv_pd *pd, char *p)
@@ -1137,15 +1135,15 @@ static void t_deserted(void)
 	end_open(&many, devices[2], devices[3]);
 
 	h = new_heir(waits.pd, silent, p, SILENT_LEN);
-	CHECK(!h.err);
-	sge = (struct ibv_sge) { (uintptr_t)p, LEN, h.key[1] };
+	CHECK(!h.got.err);
+	sge = (struct ibv_sge) { (uintptr_t)p, LEN, h.got.key[1] };
 	CHECK(!ibv_advise_mr(waits.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
 			     IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
-	sge = (struct ibv_sge) { (uintptr_t)silent, 4096, h.key[0] };
+	sge = (struct ibv_sge) { (uintptr_t)silent, 4096, h.got.key[0] };
 	CHECK(!ibv_advise_mr(waits.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
 	CHECK(silence_begins());
 	CHECK(end_heir(&h));
-	sge = (struct ibv_sge) { (uintptr_t)p + LEN, LEN, h.key[1] };
+	sge = (struct ibv_sge) { (uintptr_t)p + LEN, LEN, h.got.key[1] };
 	err = ibv_advise_mr(waits.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
 			    IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
 	printf("# memory of a process that is no more: %s\n", strerror(err));
@@ -1168,6 +1166,7 @@ static void t_deserted(void)
 	munmap(p, SILENT_LEN);
 }
 
+/* memfd_secret(): the program's alone, not even the kernel can read it. */
 static int secret_file(void)
 {
 	return syscall(SYS_memfd_secret, O_CLOEXEC);

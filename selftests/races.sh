@@ -17,7 +17,6 @@ ip link add rd0 type dummy && ip link set rd0 up && ip addr add 10.79.0.1/24 dev
 ip link add rd1 type dummy && rdma link add sixth type rove netdev rd1 || bail "a link that stays"
 # Tracepoints tell the name, too.
 tracefs=/sys/kernel/tracing
-[[ -d $tracefs ]] && { mountpoint -q $tracefs || mount -t tracefs none $tracefs; }
 traced() { [[ ! -d $tracefs ]] || echo "$1" > $tracefs/events/rove/enable; }
 traced 1 || bail "tracepoints"
 
