@@ -184,9 +184,9 @@ void rove_cq_notify(struct rove_cq *cq)
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (overrun) {
-		ibdev_warn_ratelimited(ibcq->device,
-				       "completion queue of %d entries overrun: completions are lost\n",
-				       ibcq->cqe);
+		rove_warn(ibcq->device,
+			  "completion queue of %d entries overrun: completions are lost\n",
+			  ibcq->cqe);
 		if (ibcq->event_handler)
 			ibcq->event_handler(&event, ibcq->cq_context);
 	}

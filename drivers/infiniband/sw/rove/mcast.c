@@ -137,9 +137,8 @@ static int join(struct rove_dev *rdev, struct rove_group *g)
 unlock:
 	rtnl_unlock();
 	if (err)
-		ibdev_warn_ratelimited(&rdev->ibdev,
-				       "%s cannot join multicast group %pI6c: error %d\n",
-				       netdev_name(rdev->ndev), &g->addr, err);
+		rove_warn(&rdev->ibdev, "%s does not get multicast group %pI6c: error %d\n",
+			  netdev_name(rdev->ndev), &g->addr, err);
 	return err;
 }
 

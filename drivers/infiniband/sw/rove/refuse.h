@@ -8,10 +8,23 @@
 #ifndef ROVE_REFUSE_H
 #define ROVE_REFUSE_H
 
+#include <linux/printk.h>
 #include <linux/sched.h>
 #include <rdma/ib_verbs.h>
 
 struct rove_qp;
+
+/**
+ * rove_warn() - ibdev_warn_ratelimited(), but beside `rdma dev set ... name`, too
+ * @dev: the struct ib_device
+ * @fmt: what is the matter
+ *
+ * dev_name() is freed when the device is renamed, its own name is written over.
+ *
+ * Context: any.
+ */
+#define rove_warn(dev, fmt, ...)					\
+	pr_warn_ratelimited("%s: " fmt, (dev)->name, ##__VA_ARGS__)
 
 /**
  * rove_refuse() - say what was wrong with a request
@@ -21,8 +34,8 @@ struct rove_qp;
  * Context: any; @current is the one who asked.
  */
 #define rove_refuse(dev, fmt, ...)					\
-	ibdev_warn_ratelimited(dev, "%s[%d]: " fmt "\n", current->comm,	\
-			       task_pid_nr(current), ##__VA_ARGS__)
+	rove_warn(dev, "%s[%d]: " fmt "\n", current->comm,		\
+		  task_pid_nr(current), ##__VA_ARGS__)
 
 /**
  * rove_exceeds() - is an attribute larger than allowed?  Says so in the log
