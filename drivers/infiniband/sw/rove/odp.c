@@ -65,7 +65,8 @@
 
 /*
  * Processes that have ended and still have regions, or workers that wait for their pages:
- * so many a user.  RLIMIT_NPROC, which bounds those that live, does not know of them.
+ * a user who has so many gets no more, so that they are at most this and what may live at the
+ * same time.  RLIMIT_NPROC, which bounds the latter, does not know of them.
  */
 #define DESERTED_MAX	64
 /* So long one waits for one of them to be gone: jiffies. */
@@ -85,7 +86,7 @@
  * @mm: its memory; held
  * @user: who answers for it
  * @regions: how many struct rove_odp; guarded by @owners_lock
- * @reap: frees it
+ * @reap: frees it when nobody counts it any more
  * @misses: brings what its regions miss
  * @advice: brings what it says that they will
  * @room: for advice that waits
@@ -101,7 +102,7 @@ struct rove_odp_owner {
 	struct mm_struct *mm;
 	kuid_t user;
 	u32 regions;
-	struct work_struct reap;
+	struct rcu_work reap;
 	struct workqueue_struct *misses;
 	struct workqueue_struct *advice;
 	struct semaphore room;
@@ -185,7 +186,7 @@ struct rove_misses {
 	struct miss miss[4];
 };
 
-/* Every process that has regions, by its memory's address. */
+/* Every process that has regions, by its memory's address.  Read with the lock held, or RCU's. */
 static DEFINE_HASHTABLE(owners, 8);
 static DEFINE_MUTEX(owners_lock);
 
@@ -228,7 +229,7 @@ static struct rove_odp_owner *new_owner(struct mm_struct *mm, kuid_t user)
 	sema_init(&o->room, ADVICE_WAITING);
 	mutex_init(&o->lock);
 	INIT_LIST_HEAD(&o->recent);
-	INIT_WORK(&o->reap, reap_owner);
+	INIT_RCU_WORK(&o->reap, reap_owner);
 	mmgrab(mm);
 	o->mm = mm;
 	o->user = user;
@@ -255,7 +256,7 @@ static void free_owner(struct rove_odp_owner *o)
 
 static void reap_owner(struct work_struct *work)
 {
-	free_owner(container_of(work, struct rove_odp_owner, reap));
+	free_owner(container_of(to_rcu_work(work), struct rove_odp_owner, reap));
 }
 
 /* That of @mm, or @new if there is none, for one more region. */
@@ -270,7 +271,7 @@ static struct rove_odp_owner *find_owner(struct mm_struct *mm,
 			break;
 	if (!o && new) {
 		o = new;
-		hash_add(owners, &o->node, (unsigned long)mm);
+		hash_add_rcu(owners, &o->node, (unsigned long)mm);
 	}
 	if (o)
 		o->regions++;
@@ -278,17 +279,20 @@ static struct rove_odp_owner *find_owner(struct mm_struct *mm,
 	return o;
 }
 
-/* So many processes have ended that the user answers for. */
+/* So many processes have ended that the user answers for.  Nobody waits for who counts. */
 static u32 num_deserted(kuid_t user)
 {
-	struct rove_odp_owner *o;
+	const struct rove_odp_owner *o;
 	u32 n = 0;
 	int i;
 
-	mutex_lock(&owners_lock);
-	hash_for_each(owners, i, o, node)
-		n += uid_eq(o->user, user) && rove_mm_deserted(o->mm);
-	mutex_unlock(&owners_lock);
+	for (i = 0; i < HASH_SIZE(owners); i++) {
+		rcu_read_lock();
+		hlist_for_each_entry_rcu(o, &owners[i], node)
+			n += uid_eq(o->user, user) && rove_mm_deserted(o->mm);
+		rcu_read_unlock();
+		cond_resched();
+	}
 	return n;
 }
 
@@ -342,10 +346,10 @@ static void put_owner(struct rove_odp_owner *o)
 	mutex_lock(&owners_lock);
 	last = !--o->regions;
 	if (last)
-		hash_del(&o->node);
+		hash_del_rcu(&o->node);
 	mutex_unlock(&owners_lock);
 	if (last)
-		queue_work(reaper, &o->reap);
+		queue_rcu_work(reaper, &o->reap);
 }
 
 static void put_odp(struct rove_odp *odp)
