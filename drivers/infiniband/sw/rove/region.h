@@ -138,8 +138,11 @@ static inline bool rove_region_allows(const struct rove_region *r,
 				      const struct rove_qp *qp, struct ib_pd *pd,
 				      u32 key, u64 va, u64 len, int access)
 {
-	/* Pairs with rove_region_open(): all else is as new as this. */
-	if (smp_load_acquire(&r->pd) != pd || r->key != key || !len ||
+	/*
+	 * Pairs with rove_region_open(): all else is as new as this.  A closed region has
+	 * no domain, and a QP that is out of use may have none either.
+	 */
+	if (smp_load_acquire(&r->pd) != pd || !pd || r->key != key || !len ||
 	    (r->access & access) != access)
 		return false;
 	if (unlikely(r->kind != ROVE_REGION_PAGES))
