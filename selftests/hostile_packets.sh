@@ -45,4 +45,11 @@ sed 's/^/#   /' "$tmp/attack.err"
 
 traffic_was_right
 sed -n '/rounds/p' "$tmp/traffic"
+
+modprobe -q tun
+if [[ -c /dev/net/tun ]]; then
+	t "a frame that says that it is 60,000 packets" timeout 100 /usr/bin/python3 "$here/crumbs.py" rovec
+else
+	lacks "a frame that says that it is 60,000 packets" "no tap devices"
+fi
 done_testing
