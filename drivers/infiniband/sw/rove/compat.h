@@ -9,6 +9,7 @@
 
 #include <linux/dma-buf.h>
 #include <linux/hrtimer.h>
+#include <linux/local_lock.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/version.h>
@@ -252,6 +253,15 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 #else
 #include <net/ipv6_stubs.h>
 #define rove_ip6_lookup	ipv6_stub->ipv6_dst_lookup_flow
+#endif
+
+/*
+ * Up to 6.17 softirqs that are off keep others of the same CPU away even on PREEMPT_RT; 6.11
+ * has brought what takes their place.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+#define local_lock_nested_bh(lock)	((void)(lock))
+#define local_unlock_nested_bh(lock)	((void)(lock))
 #endif
 
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE, which 6.1 does not know but hands on. */

@@ -19,7 +19,7 @@
 #define TRIALS		8
 
 static struct crypto_shash *shash;
-/* One a CPU, used with softirqs off. */
+/* One a CPU, used with rove_cpu.lock held. */
 static struct shash_desc __percpu *descs;
 DEFINE_STATIC_KEY_FALSE(rove_crc_use_shash);
 

@@ -74,7 +74,7 @@ u32 rove_env_rq_credits(struct rove_tqp *t)
  * @solicited: one of them is
  * @cqe: the completions
  *
- * Handed to the CQ together, for one lock and one barrier.
+ * Handed to the CQ together, for one lock and one barrier.  By rove_cpu.lock.
  */
 struct completions {
 	u32 n;

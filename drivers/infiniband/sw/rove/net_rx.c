@@ -716,6 +716,8 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 		.rdev = find_link(rnet, dev, skb),
 		.skb = skb,
 	};
+	/* The stack may loop what is sent straight back: no further QP can be locked. */
+	bool nested = this_cpu_read(rove_cpu.sender) == current;
 	struct rove_qp *qp;
 
 	if (!rx.rdev)
@@ -735,7 +737,7 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 		/* Not locked yet: while the path changes it does not matter which one counts. */
 		bool known = data_race(from_peer(qp, skb));
 
-		if (!lock_here(qp, skb, known)) {
+		if (nested || !lock_here(qp, skb, known)) {
 			if (known && put_off(qp, skb)) {
 				rove_defer(qp);
 				return 0;
@@ -747,6 +749,9 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 			goto drop;
 		}
 		use_qp(&rx, qp);
+	} else if (nested) {
+		rove_count(rx.rdev, RX_BACKLOG);
+		goto drop;
 	}
 	work_off(&rx);
 	let_go(&rx);

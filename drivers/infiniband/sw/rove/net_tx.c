@@ -315,7 +315,7 @@ static struct sk_buff *open_skb(struct rove_qp *qp, u32 room)
  * @used: one was begun since @idle ran last
  * @idle: gives them back
  *
- * Shared by all QPs that send on this CPU, with softirqs off; @idle runs there as well.
+ * Shared by all QPs that send on this CPU, by rove_cpu.lock; @idle runs there as well.
  */
 struct tx_pages {
 	struct page_frag pf[96];
@@ -345,16 +345,20 @@ static void pages_idle(struct timer_list *timer)
 	/* Its CPU has gone, after rove_net_tx_idle(), or is back and at it. */
 	if (tp != this_cpu_ptr(&tx_pages))
 		return;
+	local_lock_nested_bh(&rove_cpu.lock);
 	if (tp->used)
 		mod_timer(timer, jiffies + PAGES_KEPT);
 	else
 		put_pages(tp);
 	tp->used = false;
+	local_unlock_nested_bh(&rove_cpu.lock);
 }
 
 void rove_net_tx_idle(void)
 {
+	local_lock_nested_bh(&rove_cpu.lock);
 	put_pages(this_cpu_ptr(&tx_pages));
+	local_unlock_nested_bh(&rove_cpu.lock);
 }
 
 void rove_net_tx_init(void)
@@ -552,6 +556,7 @@ void rove_net_flush(struct rove_qp *qp)
 	struct sk_buff *skb;
 	int ret;
 
+	this_cpu_write(rove_cpu.sender, current);
 	while ((skb = __skb_dequeue(&qp->tx))) {
 		finish(qp, skb);
 		if (qp->av.ipv6)
@@ -561,6 +566,7 @@ void rove_net_flush(struct rove_qp *qp)
 		if (unlikely(net_xmit_eval(ret)))
 			rove_qp_count(qp, TX_ERR);
 	}
+	this_cpu_write(rove_cpu.sender, NULL);
 	qp->train = (struct rove_train) {};
 }
 

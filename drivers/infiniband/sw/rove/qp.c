@@ -209,6 +209,10 @@ static void send_events(struct work_struct *work)
 	}
 }
 
+DEFINE_PER_CPU(struct rove_cpu, rove_cpu) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
+
 #define NOTIFY	(BIT(ROVE_QP_NOTIFY_SEND_CQ) | BIT(ROVE_QP_NOTIFY_RECV_CQ))
 
 void rove_qp_unlock(struct rove_qp *qp)
@@ -246,6 +250,7 @@ void rove_qp_unlock(struct rove_qp *qp)
 		schedule_work(&qp->event_work);
 	}
 	__acquire(&qp->lock);
+	local_unlock_nested_bh(&rove_cpu.lock);
 	spin_unlock_bh(&qp->lock);
 	if (test_bit(ROVE_QP_NOTIFY_SEND_CQ, &deferred))
 		rove_cq_notify(to_rcq(qp->ibqp.send_cq));

@@ -19,6 +19,8 @@
 
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
+#include <linux/local_lock.h>
+#include <linux/percpu.h>
 #include <linux/rhashtable.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
@@ -237,6 +239,19 @@ static inline void rove_qp_put(struct rove_qp *qp)
 		complete(&qp->released);
 }
 
+/**
+ * struct rove_cpu - the part of a CPU in which a QP is locked
+ * @lock: guards what each CPU has one of for the QP that it has locked, where softirqs that are
+ *	off do not (PREEMPT_RT); taken with the QP's lock, and inside it
+ * @sender: who gives packets to the stack there, with a QP locked
+ */
+struct rove_cpu {
+	local_lock_t lock;
+	struct task_struct *sender;
+};
+
+DECLARE_PER_CPU(struct rove_cpu, rove_cpu);
+
 /*
  * The receive path passes the lock on from function to function, as packets want,
  * which sparse cannot follow: lockdep watches it, sparse is told of nothing.
@@ -244,6 +259,7 @@ static inline void rove_qp_put(struct rove_qp *qp)
 static inline void rove_qp_lock(struct rove_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
+	local_lock_nested_bh(&rove_cpu.lock);
 	__release(&qp->lock);
 }
 
@@ -251,6 +267,7 @@ static inline bool rove_qp_trylock(struct rove_qp *qp)
 {
 	if (!spin_trylock_bh(&qp->lock))
 		return false;
+	local_lock_nested_bh(&rove_cpu.lock);
 	__release(&qp->lock);
 	return true;
 }
