@@ -116,10 +116,8 @@ made() {
 # With -T f rstream uses plain sockets; it is librspreload that makes RDMA of them.
 forking() {
 	local lib before=$(made)
-	lib=$(compgen -G "/usr/lib*/rsocket/librspreload.so.1" || compgen -G "/usr/lib/*/rsocket/librspreload.so.1") || {
-		echo "no librspreload"
-		return 4
-	}
+	lib=$(compgen -G "/usr/lib*/rsocket/librspreload.so.1" || compgen -G "/usr/lib/*/rsocket/librspreload.so.1") ||
+		cannot "no librspreload" || return
 	streams 4 7305 1 env "LD_PRELOAD=$lib" RDMAV_FORK_SAFE=1 rstream -T f -S 64 -I 50 -C 1 &&
 	(($(made) == before + 1))
 }

@@ -756,9 +756,12 @@ int main(int argc, char **argv)
 		die("UC QP");
 	connect_qp(&a, uc, &b, 0xfffffe);	/* nobody's */
 	for (i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
-		if ((verbs[i].call == do_link && !netdev) ||
-		    (verbs[i].call == do_dmabuf_mr && no_buffer))
+		if (verbs[i].call == do_link && !netdev)
 			continue;
+		if (verbs[i].call == do_dmabuf_mr && no_buffer) {
+			skipped(verbs[i].name, "no udmabuf");
+			continue;
+		}
 		if (verbs[i].call == do_modify) {
 			attr.qp_state = IBV_QPS_RESET;
 			if (ibv_modify_qp(a.qp, &attr, IBV_QP_STATE))

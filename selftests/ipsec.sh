@@ -83,7 +83,7 @@ way=
 # --- WireGuard ------------------------------------------------------------------------------
 
 wireguard() {
-	type wg && modprobe wireguard || return 4
+	type wg && modprobe wireguard || cannot "no WireGuard" || return
 	local ns key
 	for ns in a b; do wg genkey > "$tmp/$ns.key"; wg pubkey < "$tmp/$ns.key" > "$tmp/$ns.pub"; done
 	nA ip addr flush dev va; nB ip addr flush dev vb

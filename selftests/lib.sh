@@ -49,17 +49,24 @@ skip() { echo "ok $((++T_COUNT)) - $1 # SKIP ${2:-}"; }
 not_ok() { echo "not ok $((++T_COUNT)) - $*"; ((++T_FAILED)); return 1; }
 skip_all() { echo "1..0 # SKIP $*"; exit 0; }
 
-# t NAME COMMAND...: one test point.  Exit code 4 of the command is a skip.
+# t NAME COMMAND...: one test point; skipped where the command says that it "cannot".
 t() {
 	local name=$1 rc; shift
+	rm -f "$tmp/t.skip"
 	("$@") > "$tmp/t.out" 2>&1; rc=$?
-	case $rc in
-	0) ok "$name" ;;
-	4) skip "$name" "$(tail -n 1 "$tmp/t.out")" ;;
-	*) not_ok "$name"; say "exit code $rc of: $*"; tail -n 30 "$tmp/t.out" | sed 's/^/#   /' ;;
-	esac
+	if ((rc == 0)); then
+		ok "$name"
+	elif ((rc == SKIPPED)) && [[ -e $tmp/t.skip ]]; then	# programs fail with this number, too
+		skip "$name" "$(< "$tmp/t.skip")"
+	else
+		not_ok "$name"; say "exit code $rc of: $*"; tail -n 30 "$tmp/t.out" | sed 's/^/#   /'
+	fi
 	return $rc
 }
+
+# cannot WHY: what is to be tested has no means here; "|| return" to hand it on
+SKIPPED=4
+cannot() { echo "$*" > "$tmp/t.skip"; return $SKIPPED; }
 
 done_testing() {
 	echo "1..$T_COUNT"
@@ -95,6 +102,8 @@ stretch() {
 ((slow == 1)) || timeout() { local args; stretch timeout "$@"; command "${args[@]}"; }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
+# end_capture PID: of a tcpdump that need not be this shell's child
+end_capture() { kill -INT "$1"; wait_for 20 gone "$1"; }
 
 # --- both ends ------------------------------------------------------------------
 
@@ -518,12 +527,11 @@ lacks() {
 	esac
 }
 
-# new_cgroup CONTROLLER: a control group of the test's own, $cg.  4, and the reason: there are
-# none here.
+# new_cgroup CONTROLLER: a control group of the test's own, $cg
 new_cgroup() {
 	local root=/sys/fs/cgroup
-	[[ -e $root/cgroup.controllers ]] || mount -t cgroup2 none $root || { echo "no cgroup v2"; return 4; }
-	grep -qw "$1" $root/cgroup.controllers || { echo "no $1 controller"; return 4; }
+	[[ -e $root/cgroup.controllers ]] || mount -t cgroup2 none $root || { cannot "no cgroup v2"; return; }
+	grep -qw "$1" $root/cgroup.controllers || { cannot "no $1 controller"; return; }
 	cg=$root/rove-$$
 	echo "+$1" > $root/cgroup.subtree_control && mkdir $cg
 }

@@ -16,7 +16,7 @@ life() {	# SECONDS MODE [NUMBER]: the program's test points as ours
 	take_points "$2" "$tmp/life" "$2: "
 }
 no_res() { no_objects qp cq mr pd cm_id ctx; }
-mapped() { grep -cE 'rove_ring_alloc|rove_create_qp|alloc_queues' /proc/vmallocinfo; }
+mapped() { grep -cE 'rove_|alloc_queues' /proc/vmallocinfo; }
 no_memory() { (($(mapped) <= at_first)); }
 unreclaimable() { sed -n 's/^SUnreclaim: *\([0-9]*\).*/\1/p' /proc/meminfo; }
 nothing_left() { wait_for 20 no_res && wait_for 20 no_memory; }
@@ -30,6 +30,15 @@ small() {
 }
 
 at_first=$(mapped)		# those of QP 1
+counted() {
+	local pid rc
+	spawn "$NSA" ibv_rc_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p 18700 > "$tmp/held" & pid=$!
+	wait_for 20 listening "$NSA" 18700 && ! no_memory; rc=$?
+	kill $pid; wait $pid
+	return $rc
+}
+t "a program's rings are seen" counted
+t "nothing is left of it" nothing_left
 life 200 loop "$n"
 before=$(unreclaimable)
 life 200 loop "$n"

@@ -52,7 +52,7 @@ on_tun() {	# ib_core does not tell of its addresses
 	return $rc
 }
 other_refused() {
-	ip link add nl7 type nlmon || return 4
+	ip link add nl7 type nlmon || cannot "no nlmon" || return
 	refused rdma link add rove0 type rove netdev nl7 && says "nl7 is not an Ethernet"
 	local rc=$?
 	ip link del nl7
@@ -156,7 +156,7 @@ t "the address of a bond above the link" upper_traffic bond mode active-backup m
 # --- the port is taken, IPv6 is off ---------------------------------------------------
 
 port_taken() {
-	modprobe rdma_rxe || return 4
+	modprobe rdma_rxe || cannot "no rdma_rxe" || return
 	ip link add d0 type dummy
 	ip link add d1 type dummy
 	# a newer rdma_rxe takes it with its first link only

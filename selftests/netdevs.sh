@@ -54,8 +54,8 @@ on_macvlan() {
 }
 on_tap() { modprobe -q tun; ip tuntap add tap7 mode tap && with_del tap7 nocarrier; }
 on_virtio() {
-	modprobe virtio_net || return 4
-	wait_for 10 test -e /sys/class/net/eth1 || { echo "no virtio NIC"; return 4; }
+	modprobe virtio_net || cannot "no virtio_net" || return
+	wait_for 10 test -e /sys/class/net/eth1 || cannot "no virtio NIC" || return
 	ip link set eth1 up; with_delete eth0
 	local rc=$?
 	ip addr flush dev eth0; ip link set eth0 mtu 1500 down; ip link set eth1 down

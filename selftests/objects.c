@@ -172,7 +172,7 @@ static void t_huge(void)
 	for (thp = 0; thp < 2; thp++) {
 		far = mmap(NULL, 8 * MB, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | (thp ? 0 : MAP_HUGETLB), -1, 0);
-		if (far == MAP_FAILED)
+		if (far == MAP_FAILED)	/* objects.sh says so */
 			continue;
 		if (thp)
 			madvise(far, 8 * MB, MADV_HUGEPAGE);

@@ -34,7 +34,7 @@ pp() {
 }
 count() { tcpdump -nn -r "$tmp/cap" "$1" 2>/dev/null | wc -l; }
 tagged() {
-	kill -INT $dump; wait $dump
+	end_capture $dump || return
 	local with all
 	with=$(count 'vlan 10 and udp port 4791') all=$(count 'udp port 4791 or (vlan and udp port 4791)')
 	echo "$with of $all RoCE packets carry the tag"
