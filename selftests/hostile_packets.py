@@ -381,8 +381,9 @@ if FAIL:
             with open(os.path.join(FAIL, name), "w") as f:
                 f.write(value)
 
-    fail(50)
-    case("cut to pieces, and no memory to put half of them together", [cut(1000)] * 100,
+    # debug objects want 16 allocations in a row, and are switched off if they find none for long
+    fail(10)
+    case("cut to pieces, and no memory to put a tenth of them together", [cut(1000)] * 100,
          {"drop_unexpected_response": 1}, least=True, live=False)
     fail(0)
     ok(alive(), "and the traffic goes on")
