@@ -12,6 +12,7 @@ it may see as many as the stack's own have.  Prints what the link has counted.
 """
 import fcntl
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -74,7 +75,14 @@ run(f"rdma link add {link} type rove netdev tap7")
 # SEND Only to QP 0x123456
 packet = struct.pack("!BBHII", 4, 0x40, 0xffff, 0x123456, 1).ljust(1000, b"\x5a")
 before = counted()
-os.write(fd, frame(3 * packet, 1000, 34))
+try:
+    os.write(fd, frame(3 * packet, 1000, 34))
+except OSError:
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 2):
+        raise
+    print("no tap of this kernel takes a super-packet of UDP")
+    run(f"rdma link delete {link}")
+    sys.exit(0)
 few = settled(before, 3)
 before = counted()
 crumbs = frame(b"\x5a" * 60000, 1, HEADERS + 60000 - 136)
