@@ -20,7 +20,6 @@ for where in failslab fail_page_alloc fail_usercopy; do
 		[[ -e $debug/$where/${set%:*} ]] && echo "${set#*:}" > "$debug/$where/${set%:*}"
 	done
 done
-mapped() { grep -cE 'rove_ring|rove_create_qp|alloc_queues|rove_odp' /proc/vmallocinfo; }
 random_faults() {	# PER-CENT: of the atomic allocations
 	echo Y > $debug/failslab/ignore-gfp-wait
 	echo 1 > $debug/failslab/interval; echo -1 > $debug/failslab/times

@@ -79,7 +79,7 @@ srqs() {
 	local p=$((port++)) pid rc names
 	# older kernels do not ask the driver
 	[[ $(printf '%s\n' 6.7 "$(uname -r)" | sort -V | head -n 1) != 6.7 ]] || names="depth posted limit"
-	rdma resource show srq > /dev/null 2>&1 && [[ $(rdma resource) == *srq* ]] || { cannot "this kernel does not track SRQs"; return; }
+	rdma resource show srq > /dev/null 2>&1 && [[ $(rdma resource) == *srq* ]] || cannot "this kernel does not track SRQs" || return
 	spawn "$NSA" ibv_srq_pingpong -d "$LA" -g "$(gid_index "$LA" $A4)" -p $p > /dev/null 2>&1 & pid=$!
 	wait_for 20 listening "$NSA" $p && shown=ibv_srq_ping details srq $names; rc=$?
 	kill -9 $pid; wait $pid 2> /dev/null

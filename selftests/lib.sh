@@ -527,11 +527,14 @@ lacks() {
 	esac
 }
 
+# how many rings and the like of rove's are mapped into the kernel
+mapped() { grep -cE 'rove_|alloc_queues' /proc/vmallocinfo; }
+
 # new_cgroup CONTROLLER: a control group of the test's own, $cg
 new_cgroup() {
 	local root=/sys/fs/cgroup
-	[[ -e $root/cgroup.controllers ]] || mount -t cgroup2 none $root || { cannot "no cgroup v2"; return; }
-	grep -qw "$1" $root/cgroup.controllers || { cannot "no $1 controller"; return; }
+	[[ -e $root/cgroup.controllers ]] || mount -t cgroup2 none $root || cannot "no cgroup v2" || return
+	grep -qw "$1" $root/cgroup.controllers || cannot "no $1 controller" || return
 	cg=$root/rove-$$
 	echo "+$1" > $root/cgroup.subtree_control && mkdir $cg
 }

@@ -16,7 +16,6 @@ life() {	# SECONDS MODE [NUMBER]: the program's test points as ours
 	take_points "$2" "$tmp/life" "$2: "
 }
 no_res() { no_objects qp cq mr pd cm_id ctx; }
-mapped() { grep -cE 'rove_|alloc_queues' /proc/vmallocinfo; }
 no_memory() { (($(mapped) <= at_first)); }
 unreclaimable() { sed -n 's/^SUnreclaim: *\([0-9]*\).*/\1/p' /proc/meminfo; }
 nothing_left() { wait_for 20 no_res && wait_for 20 no_memory; }

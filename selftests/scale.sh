@@ -29,7 +29,6 @@ pages() {
 		$1 == "pools:" { sum -= $2 * 16 }
 		END { print sum }'
 }
-rings() { grep -cE 'rove_|alloc_queues' /proc/vmallocinfo; }
 settled() { local a b; a=$(memory); sleep 0.3; b=$(memory); ((a - b < 64 && b - a < 64)); }	# RCU has freed
 # Since "remember": not one ring more, 1 MiB + 5 bytes for each of $1 connections, and of pages
 # 2 MiB + $2 KiB.
@@ -37,13 +36,13 @@ as_before() {
 	wait_for 30 settled
 	local now=$(memory) now_pages=$(pages)
 	echo "before: $mem KiB, $taken in pages, $ring mappings"
-	echo "now: $now KiB, $now_pages in pages, $(rings) mappings"
-	(($(rings) <= ring && now_pages - taken < 2048 + $2)) || return
+	echo "now: $now KiB, $now_pages in pages, $(mapped) mappings"
+	(($(mapped) <= ring && now_pages - taken < 2048 + $2)) || return
 	[[ -e $kmemleak ]] && { no_leaks; return; }
 	((now - mem < 1024 + $1 * 5 / 1024))
 }
 seen() { say "$(tr '\n' ' ' < "$tmp/t.out")"; }
-remember() { wait_for 30 settled; mem=$(memory) taken=$(pages) ring=$(rings); }
+remember() { wait_for 30 settled; mem=$(memory) taken=$(pages) ring=$(mapped); }
 
 # The first half also fills what rove keeps to send from (net_tx.c).
 c_points "the first half" timeout 3000 "$bin/scale" $(ends) cycles $((cycles / 2))
