@@ -708,8 +708,9 @@ static bool command(uint32_t number, void *msg, size_t len, void *resp, size_t r
 	struct ib_uverbs_cmd_hdr *hdr = msg;
 
 	*hdr = (struct ib_uverbs_cmd_hdr) { number, len / 4, room / 4 };
-	/* Each body begins with where the answer is to go. */
-	memcpy(hdr + 1, &resp, sizeof(resp));
+	/* Where there is an answer, each body begins with where it is to go. */
+	if (room)
+		memcpy(hdr + 1, &resp, sizeof(resp));
 	return write(A.ctx->cmd_fd, msg, len) == (ssize_t)len;
 }
 
@@ -771,14 +772,10 @@ static void odd_target(void)
 	outcome(good && !qp.max_send_wr && !qp.max_inline_data,
 		"an XRC target asked for with a send queue has none");
 	modify.body.qp_handle = qp.qp_handle;
-	/* this one has no answer, its body begins otherwise */
-	modify.hdr = (struct ib_uverbs_cmd_hdr) {
-		IB_USER_VERBS_CMD_MODIFY_QP, sizeof(modify) / 4, 0
-	};
-	good = good && write(A.ctx->cmd_fd, &modify, sizeof(modify)) == sizeof(modify);
+	good = good && command(IB_USER_VERBS_CMD_MODIFY_QP, &modify, sizeof(modify), NULL, 0);
 	modify.body.attr_mask = IBV_QP_STATE;
 	modify.body.qp_state = IBV_QPS_ERR;
-	good = good && write(A.ctx->cmd_fd, &modify, sizeof(modify)) == sizeof(modify);
+	good = good && command(IB_USER_VERBS_CMD_MODIFY_QP, &modify, sizeof(modify), NULL, 0);
 	if (!good)
 		note("modify_qp: %s\n", strerror(errno));
 	post.body.qp_handle = qp.qp_handle;
@@ -789,12 +786,95 @@ static void odd_target(void)
 	good = command(IB_USER_VERBS_CMD_DESTROY_QP, &destroy, sizeof(destroy), answer,
 		       sizeof(answer));
 	close.body.xrcd_handle = xrcd.xrcd_handle;
-	close.hdr = (struct ib_uverbs_cmd_hdr) {
-		IB_USER_VERBS_CMD_CLOSE_XRCD, sizeof(close) / 4, 0
-	};
-	good &= write(A.ctx->cmd_fd, &close, sizeof(close)) == sizeof(close);
+	good &= command(IB_USER_VERBS_CMD_CLOSE_XRCD, &close, sizeof(close), NULL, 0);
 	outcome(good, "and it goes");
 	qp_close(&A);
+}
+
+/*
+ * @msg is refused with a request that the driver does not know, and obeyed without it.
+ * Returns what the answer begins with, which is a handle.
+ */
+static uint32_t grown_command(const char *what, uint32_t number, void *msg, size_t len,
+			      size_t room)
+{
+	uint64_t *request = msg + len - sizeof(*request), answer[32] = {};
+	bool refused, done;
+	uint32_t handle;
+
+	*request = 1ULL << 63;
+	refused = !command(number, msg, len, answer, room) && errno == EOPNOTSUPP;
+	*request = 0;
+	memset(answer, 0xff, room);
+	done = command(number, msg, len, answer, room);
+	if (!done)
+		note("%s: %s\n", what, strerror(errno));
+	outcome(refused, "%s with a request that is not known", what);
+	outcome(done && !answer[31], "%s with one that is empty, and more room than answers",
+		what);
+	memcpy(&handle, answer, sizeof(handle));
+	return handle;
+}
+
+#define COMMAND(body_type, words, ...)					\
+	struct {							\
+		struct ib_uverbs_cmd_hdr hdr;				\
+		struct body_type body;					\
+		uint64_t request[words];				\
+	} msg = { .body = { __VA_ARGS__ } }
+#define GROWN(number, body_type, words, ...) ({				\
+	COMMAND(body_type, words, __VA_ARGS__);				\
+	grown_command(#number, IB_USER_VERBS_CMD_##number, &msg, sizeof(msg), 256); })
+
+/* What a provider that is newer than the module may say: rove-abi.h. */
+static void grown_commands(void)
+{
+	struct ibv_context raw = {}, *ctx = A.ctx;
+	uint32_t pd, cq, mr, qp;
+	char path[128];
+	int async_fd;
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", ctx->device->dev_name);
+	raw.cmd_fd = open(path, O_RDWR | O_CLOEXEC);
+	must(raw.cmd_fd >= 0, path);
+	A.ctx = &raw;
+	async_fd = GROWN(GET_CONTEXT, ib_uverbs_get_context, 1);
+	GROWN(QUERY_DEVICE, ib_uverbs_query_device, 1);
+	pd = GROWN(ALLOC_PD, ib_uverbs_alloc_pd, 1);
+	cq = GROWN(CREATE_CQ, ib_uverbs_create_cq, 1, .cqe = 1, .comp_channel = -1);
+	GROWN(RESIZE_CQ, ib_uverbs_resize_cq, 1, .cq_handle = cq, .cqe = 8);
+	GROWN(CREATE_SRQ, ib_uverbs_create_srq, 1, .pd_handle = pd, .max_wr = 1, .max_sge = 1);
+	qp = GROWN(CREATE_QP, ib_uverbs_create_qp, 2, .pd_handle = pd, .send_cq_handle = cq,
+		   .recv_cq_handle = cq, .max_send_wr = 1, .max_recv_wr = 1,
+		   .qp_type = IB_UVERBS_QPT_RC);
+	{
+		COMMAND(ib_uverbs_modify_qp, 1, .qp_handle = qp,
+			.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				     IBV_QP_ACCESS_FLAGS,
+			.qp_state = IBV_QPS_INIT, .port_num = 1);
+
+		grown_command("MODIFY_QP", IB_USER_VERBS_CMD_MODIFY_QP, &msg, sizeof(msg), 0);
+	}
+	{
+		COMMAND(ib_uverbs_create_ah, 1, .pd_handle = pd, .attr = {
+				.grh = { .sgid_index = A.gid_index, .hop_limit = 1 },
+				.is_global = 1, .port_num = 1,
+			});
+
+		memcpy(msg.body.attr.grh.dgid, &B.gid, sizeof(B.gid));
+		grown_command("CREATE_AH", IB_USER_VERBS_CMD_CREATE_AH, &msg, sizeof(msg), 256);
+	}
+	mr = GROWN(REG_MR, ib_uverbs_reg_mr, 2, .pd_handle = pd, .start = (uintptr_t)A.buf,
+		   .hca_va = (uintptr_t)A.buf, .length = BUF,
+		   .access_flags = IBV_ACCESS_LOCAL_WRITE);
+	GROWN(REREG_MR, ib_uverbs_rereg_mr, 1, .mr_handle = mr,
+	      .flags = IBV_REREG_MR_CHANGE_ACCESS);
+	GROWN(ALLOC_MW, ib_uverbs_alloc_mw, 1, .pd_handle = pd, .mw_type = IBV_MW_TYPE_1);
+	GROWN(OPEN_XRCD, ib_uverbs_open_xrcd, 1, .fd = -1, .oflags = O_CREAT);
+	/* All goes with its context. */
+	close(async_fd);
+	close(raw.cmd_fd);
+	A.ctx = ctx;
 }
 
 /* uverbs commands that a ring's owner has no business with. */
@@ -863,6 +943,7 @@ static void run_cases(void)
 	changed_later();
 	odd_commands();
 	odd_target();
+	grown_commands();
 	victim_check("bad indices");
 }
 

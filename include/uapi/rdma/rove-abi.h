@@ -27,6 +27,10 @@
  * All fields are in host byte order unless typed __be32.  Only fixed-size
  * types with explicit padding are used, so that 32-bit and 64-bit programs
  * see one layout; the provider and the module assert the sizes.
+ *
+ * The driver's part of a command may grow.  A module that does not know all of
+ * a request refuses it (EOPNOTSUPP), unless the rest is zero; of an answer's
+ * buffer it zeroes what it does not know.
  */
 #ifndef ROVE_ABI_H
 #define ROVE_ABI_H

@@ -152,6 +152,9 @@ int rove_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	struct rove_ah *ah = to_rah(ibah);
 	int err;
 
+	err = rove_no_request(udata);
+	if (err)
+		return err;
 	err = rove_dev_charge(rdev, &rdev->num_ah, ROVE_MAX_AH, "address handles");
 	if (err)
 		return err;

@@ -245,6 +245,9 @@ static int rove_cq_alloc_ring(struct rove_ring *r, u32 depth,
 				       NULL);
 	if (udata->outlen < sizeof(resp))
 		return -EINVAL;
+	err = rove_no_request(udata);
+	if (err)
+		return err;
 
 	err = rove_ring_alloc(r, &uctx->ibuc, depth, sizeof(struct rove_cqe),
 			      &resp.cq);

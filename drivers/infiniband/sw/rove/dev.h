@@ -199,14 +199,22 @@ int rove_dev_register(struct rove_dev *rdev, const char *name);
 
 /**
  * rove_get_request() - what a provider asks for beyond what ib_core knows
- * @udata: of the command
- * @req: zeroed; filled in, if there is anything
+ * @udata: of a program's command; what there is to answer is zeroed, for a newer provider
+ *	has room for more than comes
+ * @req: filled in; what an older provider does not know of is zero
  * @size: of @req
  *
  * Context: may sleep.
- * Return: 0; -EFAULT; -EINVAL for a part of @req, or more than that which is not zero.
+ * Return: 0; -EFAULT; -EOPNOTSUPP for a request of a newer provider that is not zero
+ * beyond @size, and so would not be met.
  */
 int rove_get_request(struct ib_udata *udata, void *req, size_t size);
+
+/* For commands that ask nothing of the driver.  @udata: NULL from a kernel consumer. */
+static inline int rove_no_request(struct ib_udata *udata)
+{
+	return udata ? rove_get_request(udata, NULL, 0) : 0;
+}
 
 /* The largest path MTU that fits the netdev.  Any context. */
 enum ib_mtu rove_dev_mtu(const struct rove_dev *rdev);

@@ -49,10 +49,10 @@ static int rove_query_device(struct ib_device *ibdev,
 			     struct ib_device_attr *attr,
 			     struct ib_udata *udata)
 {
-	/* ib_core has none when it asks for itself, since 7.3. */
-	if (udata && udata->inlen)
-		return -EINVAL;
+	int err = rove_no_request(udata);
 
+	if (err)
+		return err;
 	*attr = (struct ib_device_attr) {
 		.fw_ver = 1,
 		.sys_image_guid = ibdev->node_guid,
@@ -141,15 +141,11 @@ static void rove_get_dev_fw_str(struct ib_device *ibdev, char *str)
 
 int rove_get_request(struct ib_udata *udata, void *req, size_t size)
 {
-	int ret;
+	int ret = copy_struct_from_user(req, size, udata->inbuf, udata->inlen);
 
-	if (!udata->inlen)
-		return 0;
-	ret = ib_copy_from_udata(req, udata, min(size, udata->inlen));
-	if (ret)
-		return ret;
-	return udata->inlen < size ||
-	       !ib_is_udata_cleared(udata, size, udata->inlen - size) ? -EINVAL : 0;
+	if (!ret && clear_user(udata->outbuf, udata->outlen))
+		ret = -EFAULT;
+	return ret == -E2BIG ? -EOPNOTSUPP : ret;
 }
 
 /* Not ib_get_eth_speed(), which complains in the log, each time, of those that say nothing. */
@@ -275,8 +271,8 @@ static int rove_alloc_ucontext(struct ib_ucontext *ibuc,
 		.max_sge = ROVE_MAX_SGE,
 	};
 
-	return ib_copy_to_udata(udata, &resp,
-				min(sizeof(resp), udata->outlen));
+	return rove_no_request(udata) ?:
+	       ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
 }
 
 /* That this exists lets another process import the context; it needs no more. */
@@ -302,7 +298,10 @@ static int rove_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct rove_dev *rdev = to_rdev(ibpd->device);
 	struct rove_pd *pd = to_rpd(ibpd);
+	int err = rove_no_request(udata);
 
+	if (err)
+		return err;
 	mutex_init(&pd->lock);
 	INIT_LIST_HEAD(&pd->ud_qps);
 	return rove_dev_charge(rdev, &rdev->num_pd, ROVE_MAX_PD, "PDs");

@@ -293,7 +293,10 @@ struct ib_mr *rove_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	struct rove_region *old = mr->region, *new;
 	bool trans = flags & IB_MR_REREG_TRANS;
 	struct ib_umem *umem = NULL;
-	int err = 0;
+	int err = rove_no_request(udata);
+
+	if (err)
+		return ERR_PTR(err);
 
 	/* Only what was pinned by its address can be told again by one. */
 	if (!mr->umem) {

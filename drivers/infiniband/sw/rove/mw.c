@@ -22,6 +22,9 @@ int rove_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	struct rove_dev *rdev = to_rdev(ibmw->device);
 	int err;
 
+	err = rove_no_request(udata);
+	if (err)
+		return err;
 	err = rove_dev_charge(rdev, &rdev->num_mw, ROVE_MAX_MW, "memory windows");
 	if (err)
 		return err;

@@ -799,6 +799,10 @@ int rove_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	bool rate_limit;
 	int ret;
 
+	ret = rove_no_request(udata);
+	if (ret)
+		return ret;
+
 	/* ib_core's table knows it for raw packet QPs only. */
 	rate_limit = mask & IB_QP_RATE_LIMIT;
 	mask &= ~IB_QP_RATE_LIMIT;

@@ -106,6 +106,9 @@ int rove_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		return ret;
 	if (udata && udata->outlen < sizeof(resp))
 		return -EINVAL;
+	ret = rove_no_request(udata);
+	if (ret)
+		return ret;
 	ret = rove_dev_charge(rdev, &rdev->num_srq, ROVE_MAX_SRQ, "SRQs");
 	if (ret)
 		return ret;
@@ -217,7 +220,7 @@ static int tell_ring(struct ib_udata *udata, const struct rove_ring_info *info)
 
 	if (udata->inlen < sizeof(cmd))
 		return -EINVAL;
-	ret = ib_copy_from_udata(&cmd, udata, sizeof(cmd));
+	ret = rove_get_request(udata, &cmd, sizeof(cmd));
 	if (ret)
 		return ret;
 	return copy_to_user(u64_to_user_ptr(cmd.ring_info), info,

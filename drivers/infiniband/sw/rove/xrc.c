@@ -18,7 +18,7 @@
 
 int rove_alloc_xrcd(struct ib_xrcd *xrcd, struct ib_udata *udata)
 {
-	return 0;
+	return rove_no_request(udata);
 }
 
 int rove_dealloc_xrcd(struct ib_xrcd *xrcd, struct ib_udata *udata)
