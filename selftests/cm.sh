@@ -46,6 +46,11 @@ for v in 4 6; do
 done
 [[ $1 == core ]] && done_testing
 
+for c in RC XRC; do
+	opt=$(tr RCX rcx <<< "${c:0:1}")
+	t "rdma_xserver, $c" pair B 4 7471 "rdma_xserver -p %p -c $opt" "rdma_xclient -s %s -p %p -c $opt"
+done
+
 # A server that goes on is ended when its clients are done.  rping's event
 # thread may find its channel closed already: that is no failure of ours.
 persistent() {

@@ -88,6 +88,7 @@ static int set_up(struct rove_dm *dm, struct ibv_context *context,
 	dm->vdm.dm.memcpy_from_dm = copy_from_dm;
 	/* what a program passes on to who is to import it */
 	dm->vdm.dm.handle = dm->vdm.handle;
+	dm->vdm.dm.comp_mask = IBV_DM_MASK_HANDLE;
 	dm->length = info->length;
 	dm->map_size = info->mmap_size;
 	dm->map = mmap(NULL, dm->map_size, PROT_READ | PROT_WRITE, MAP_SHARED,

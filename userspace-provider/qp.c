@@ -81,10 +81,12 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 	bool receives = !target && attr->qp_type != IBV_QPT_XRC_SEND;
 	/*
 	 * Field by field: the program's structure may be an older, shorter one.  A CQ
-	 * that such a QP has no use for can be destroyed before it.
+	 * that such a QP has no use for can be destroyed before it.  A target is of no
+	 * domain, but has the one that is named: librdmacm takes it from there.
 	 */
 	struct ibv_qp_init_attr_ex ask = {
 		.qp_context = attr->qp_context,
+		.pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
 		.send_cq = target ? NULL : attr->send_cq,
 		.recv_cq = receives ? attr->recv_cq : NULL,
 		.srq = attr->srq,
@@ -136,7 +138,6 @@ struct ibv_qp *rove_create_qp_ex(struct ibv_context *context,
 		ask.comp_mask = IBV_QP_INIT_ATTR_XRCD;
 		ask.xrcd = attr->xrcd;
 	} else {
-		ask.pd = attr->pd;
 		single_threaded = to_rove_pd(attr->pd)->td != NULL;
 	}
 	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &ask, &cmd.core, sizeof(cmd),

@@ -500,16 +500,19 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	struct rove_create_qp_resp *own = (void *)((char *)resp + sizeof(*resp));
 	static uint32_t qpn = 16;
 
-	assert(attr->comp_mask == IBV_QP_INIT_ATTR_PD && attr->pd);
+	bool target = attr->qp_type == IBV_QPT_XRC_RECV;
+
+	assert(attr->comp_mask == (target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD));
+	assert(target ? attr->xrcd != NULL : attr->pd != NULL);
 	assert(cmd_size == sizeof(*cmd) + sizeof(struct rove_create_qp_req));
 	assert(resp_size == sizeof(*resp) + sizeof(*own));
 	attr->cap = fake_cap;
-	if (fake_sq_depth) {
+	if (fake_sq_depth && !target) {
 		make_ring(&fake_sq, fake_sq_depth, sizeof(struct rove_send_wqe) +
 			  128);
 		own->sq = spoiled(fake_sq.info);
 	}
-	if (fake_rq_depth) {
+	if (fake_rq_depth && !target) {
 		make_ring(&fake_rq, fake_rq_depth,
 			  sizeof(struct rove_recv_wqe) + 64);
 		own->rq = fake_rq.info;

@@ -996,7 +996,8 @@ static void t_other_memory(void)
 	CHECK(!fake_ops->dereg_mr((struct verbs_mr *)mr));
 	CHECK(!fake_ops->reg_dmabuf_mr(pd, 4096, 1ULL << 33, 1ULL << 40, 6, 7) &&
 	      errno == EBADF);
-	CHECK(dm && dm->handle == 66 && !dm->memcpy_to_dm(dm, 92, buf, 8));
+	CHECK(dm && dm->comp_mask == IBV_DM_MASK_HANDLE && dm->handle == 66);
+	CHECK(!dm->memcpy_to_dm(dm, 92, buf, 8));
 	CHECK(dm->memcpy_to_dm(dm, 96, buf, 8) == EFAULT);
 	CHECK(dm->memcpy_to_dm(dm, -4ULL, buf, 8) == EFAULT);
 	CHECK(!fake_ops->free_dm(dm));
@@ -1220,6 +1221,13 @@ static void t_xrc(void)
 	attr.pd = pd;
 	qp = fake_ops->create_qp_ex(ctx, &attr);
 	CHECK(qp && qp->send_cq == cq && !qp->recv_cq);
+	CHECK(!fake_ops->destroy_qp(qp));
+	/* As librdmacm makes a target: it has the domain from the QP. */
+	attr.qp_type = IBV_QPT_XRC_RECV;
+	attr.comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	attr.xrcd = xrcd;
+	qp = fake_ops->create_qp_ex(ctx, &attr);
+	CHECK(qp && qp->pd == pd && !qp->send_cq && !qp->recv_cq);
 	CHECK(!fake_ops->destroy_qp(qp));
 	qp = fake_ops->open_qp(ctx, &qa);
 	CHECK(qp && qp->qp_num == 99);
