@@ -94,6 +94,13 @@ static bool is_train(const struct sk_buff *skb)
 	return skb_is_gso(skb) && skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4;
 }
 
+/* Are its packets more than any stack makes one of?  A tap's owner may have cut it so small. */
+static bool is_crumbs(const struct sk_buff *skb)
+{
+	return is_train(skb) && skb->len - sizeof(struct udphdr) >
+				skb_shinfo(skb)->gso_size * UDP_MAX_SEGMENTS;
+}
+
 /* Has it met no device that adds checksums, or has GRO put it together? */
 static bool is_unsummed(const struct sk_buff *skb)
 {
@@ -722,7 +729,7 @@ int rove_net_rcv(struct sock *sk, struct sk_buff *skb)
 
 	if (!rx.rdev)
 		goto drop;
-	if (ip_len > ROVE_MAX_IP_HDR || skb->len <= sizeof(struct udphdr)) {
+	if (ip_len > ROVE_MAX_IP_HDR || skb->len <= sizeof(struct udphdr) || is_crumbs(skb)) {
 		rove_count(rx.rdev, RX_RUNT);
 		goto drop;
 	}

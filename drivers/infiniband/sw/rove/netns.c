@@ -116,10 +116,6 @@ static unsigned int rove_keep_whole(void *priv, struct sk_buff *skb,
 		return NF_ACCEPT;
 	if (!rove_net_udp(skb, &buf))
 		return NF_ACCEPT;
-	/* A tap's owner may have cut it smaller than any stack does: UDP is to judge of that. */
-	if (skb->len - skb_transport_offset(skb) - sizeof(buf) >
-	    skb_shinfo(skb)->gso_size * UDP_MAX_SEGMENTS)
-		return NF_ACCEPT;
 	/* A capture may share what is changed here. */
 	if (skb_unclone(skb, GFP_ATOMIC))
 		return NF_ACCEPT;
