@@ -19,13 +19,8 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
-/*
- * What is one CPU's (a batch of completions, memory for packets) is guarded by softirqs
- * being off there.  From 6.18 on that keeps other tasks away on PREEMPT_RT only if asked for.
- */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0) && IS_ENABLED(CONFIG_PREEMPT_RT) && \
-	!IS_ENABLED(CONFIG_PREEMPT_RT_NEEDS_BH_LOCK)
-#error "rove needs CONFIG_PREEMPT_RT_NEEDS_BH_LOCK on PREEMPT_RT"
+#ifndef CONFIG_64BIT
+#error "rove needs a 64-bit kernel: it stores eight bytes at once (ATOMIC WRITE)"
 #endif
 
 /* create_cq was given the whole attribute bundle in 6.11. */
@@ -43,8 +38,8 @@ static inline struct ib_udata *rove_cq_udata(struct ib_udata *udata)
 }
 #endif
 
-/* Only programs' CQs are resized by 7.3, which renamed the operation. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+/* Only programs' CQs are resized by 7.2, which renamed the operation. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 #define rove_resize_op	resize_user_cq
 #define rove_resize_arg	unsigned int
 #else
@@ -77,8 +72,8 @@ static inline struct ib_udata *rove_cq_udata(struct ib_udata *udata)
 #else
 #define ROVE_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
 #endif
-/* What a buffer's user is told when it moves was renamed, and need not be there in 7.3. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+/* What a buffer's user is told when it moves was renamed, and need not be there in 7.2. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 #define ROVE_MOVE_NOTIFY
 #else
 static inline void rove_moved(struct dma_buf_attachment *attach)
@@ -98,18 +93,18 @@ static inline void rove_moved(struct dma_buf_attachment *attach)
 #define VM_SHADOW_STACK	VM_NONE
 #endif
 
-/* An address is one of several things that 7.3 can pin. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+/* An address is one of several things that 7.2 can pin. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 #define rove_umem_get	ib_umem_get_va
 #else
 #define rove_umem_get	ib_umem_get
 #endif
 
 /*
- * Since 7.3 an ib_device can be born in its netdev's namespace, which it is in
+ * Since 7.2 an ib_device can be born in its netdev's namespace, which it is in
  * exclusive mode; before, `rdma dev set` has to move it there.
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 #define rove_alloc_ib_device(drv_struct, member, net) \
 	ib_alloc_device_with_net(drv_struct, member, net)
 #else
@@ -160,30 +155,24 @@ static inline void rove_vm_flags_mod(struct vm_area_struct *vma,
 }
 #endif
 
-/* UDP tunnels are known by their struct sock since 7.3. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+/* UDP tunnels came to be known by their struct sock, one function after the other. */
+#define rove_sock_for(fn, sock)						\
+	_Generic(&(fn), rove_setup_by_sock *: (sock)->sk,		\
+		 rove_release_by_sock *: (sock)->sk, default: (sock))
+typedef void rove_setup_by_sock(struct net *net, struct sock *sk,
+				struct udp_tunnel_sock_cfg *cfg);
+typedef void rove_release_by_sock(struct sock *sk);
+
 static inline void rove_tunnel_setup(struct net *net, struct socket *sock,
 				     struct udp_tunnel_sock_cfg *cfg)
 {
-	setup_udp_tunnel_sock(net, sock->sk, cfg);
+	setup_udp_tunnel_sock(net, rove_sock_for(setup_udp_tunnel_sock, sock), cfg);
 }
 
 static inline void rove_tunnel_release(struct socket *sock)
 {
-	udp_tunnel_sock_release(sock->sk);
+	udp_tunnel_sock_release(rove_sock_for(udp_tunnel_sock_release, sock));
 }
-#else
-static inline void rove_tunnel_setup(struct net *net, struct socket *sock,
-				     struct udp_tunnel_sock_cfg *cfg)
-{
-	setup_udp_tunnel_sock(net, sock, cfg);
-}
-
-static inline void rove_tunnel_release(struct socket *sock)
-{
-	udp_tunnel_sock_release(sock);
-}
-#endif
 
 /*
  * Counters that QPs are bound to became objects of the driver's, and know of ports,
@@ -237,8 +226,8 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 #endif
 #endif
 
-/* DSCP got a type of its own. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+/* DSCP got a type of its own in 6.18, and a macro, for it lies deeper. */
+#ifdef flowi4_dscp
 #define rove_flowi4_dscp(tclass) \
 	.flowi4_dscp = inet_dsfield_to_dscp(tclass)
 #else
@@ -246,13 +235,13 @@ static inline void rove_counter_init(struct rdma_counter *counter)
 	.flowi4_tos = (tclass) & INET_DSCP_MASK
 #endif
 
-/* IPv6 can no longer be a module in 7.3, and is called without detour. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
-#include <net/ipv6.h>
-#define rove_ip6_lookup	ip6_dst_lookup_flow
-#else
+/* Where IPv6 can no longer be a module it is called without detour. */
+#if __has_include(<net/ipv6_stubs.h>)
 #include <net/ipv6_stubs.h>
 #define rove_ip6_lookup	ipv6_stub->ipv6_dst_lookup_flow
+#else
+#include <net/ipv6.h>
+#define rove_ip6_lookup	ip6_dst_lookup_flow
 #endif
 
 /*

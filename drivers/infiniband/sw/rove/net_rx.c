@@ -442,6 +442,7 @@ static noinline void receive_multicast(struct rx *rx, const u8 *bth, struct rove
 	const struct rove_member *m;
 	const struct rove_group *g;
 	struct in6_addr addr;
+	bool right;
 
 	dest_addr(skb, &addr);
 	g = rove_group_find(rx->rdev, &addr);
@@ -449,7 +450,11 @@ static noinline void receive_multicast(struct rx *rx, const u8 *bth, struct rove
 		rove_count(rx->rdev, RX_NO_QP);
 		return;
 	}
-	if (!icrc_right(rx, bth, pl, len, id)) {
+	/* which the CRC's state wants */
+	local_lock_nested_bh(&rove_cpu.lock);
+	right = icrc_right(rx, bth, pl, len, id);
+	local_unlock_nested_bh(&rove_cpu.lock);
+	if (!right) {
 		rove_count(rx->rdev, RX_ICRC);
 		return;
 	}
