@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-#	make setup		install what is missing (apt)
+#	make setup		install what the tests need and is missing (apt, PyPI)
 #	make modules [KVER=6.12 | KDIR=/path/to/kernel/build [ARCH=um]]
 #	make provider [RDMA_CORE_SRC=/path/to/rdma-core]
 #	make install [DESTDIR=] [KVER= | KDIR=]
 #	make install-provider [DESTDIR=]	all but the module, which comes by DKMS
+#	make uninstall [DESTDIR=] [KVER= | KDIR=]	what these two have installed
 #	make demo		two links in a VM, ib_write_bw and ib_write_lat
 #	make check		the main tests on 6.12, a core set on 6.1, the simulator, a debug kernel
 #	make check-all		all tests on both kernels
@@ -51,7 +52,7 @@ kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 # where the libibverbs is that the provider is for
 libdir ?= $(shell realpath "$$(dirname "$$($(CC) -print-file-name=libibverbs.so)")")
 
-.PHONY: all setup modules provider install install-provider demo check check-all debugcheck bench grow devices migrate sim sim-deep fuzz sim-cost clean selftests
+.PHONY: all setup modules provider install install-provider uninstall demo check check-all debugcheck bench grow devices migrate sim sim-deep fuzz sim-cost clean selftests
 
 all: modules provider
 
@@ -99,6 +100,13 @@ install-provider: provider
 	echo "driver rove" > $(DESTDIR)/etc/libibverbs.d/rove.driver
 	install -D -m 644 include/uapi/rdma/rove-abi.h $(DESTDIR)/usr/include/rdma/rove-abi.h
 	install -D -m 644 userspace-provider/man/rove.7 $(DESTDIR)/usr/share/man/man7/rove.7
+
+# Modules are compressed, or not, as the kernel's are.
+uninstall:
+	rm -f $(DESTDIR)/lib/modules/$(kver)/updates/drivers/infiniband/sw/rove/rove.ko{,.gz,.xz,.zst}
+	rm -f $(DESTDIR)$(libdir)/libibverbs/librove-rdmav*.so $(DESTDIR)/etc/libibverbs.d/rove.driver
+	rm -f $(DESTDIR)/usr/include/rdma/rove-abi.h $(DESTDIR)/usr/share/man/man7/rove.7
+	$(if $(DESTDIR),,depmod $(kver))
 
 # --- in VMs -----------------------------------------------------------------
 demo: setup

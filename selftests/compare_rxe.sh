@@ -7,6 +7,7 @@
 # A point that is about rove's own counters or commands may fail for no fault of
 # rdma_rxe's; the lines behind the table tell which did not pass.
 # timeout: 3000
+[[ $ROVE_GUEST ]] || { echo "$0 is for a guest:  selftests/vm/run -k 6.12 $0" >&2; exit 2; }
 here=$(dirname "$(readlink -f "$0")")
 out=${OUT:-/run/share}/rxe
 mkdir -p "$out" || exit

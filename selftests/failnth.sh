@@ -3,7 +3,7 @@
 # Every allocation and copy of every verb fails once, or some of those of a verb that has
 # thousands (failnth.c); likewise those of a kernel consumer (kmod/rove_ktest.c); then one in
 # so many of all that the data path makes.  For a kernel with fault injection (make
-# debugcheck; hazards 8, 9, 14, 15, 26, 27, 30).
+# debugcheck).
 #
 #	failnth.sh [SECONDS [no-link]]	for each verb; not for rdma link add, a call of which takes two
 # expects: leaks

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Malformed and forged packets against a live connection (hostile_packets.py,
-# hazards 35 to 42).  Arguments: [core] [seed]; core is RC, and no floods.
+# Malformed and forged packets against a live connection (hostile_packets.py).
+# Arguments: [core] [seed]; core is RC, and no floods.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 

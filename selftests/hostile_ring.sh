@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# An unprivileged program that writes what it likes to its rings (hostile_ring.c,
-# hazards 1 to 8, 10 to 12 and 62).  Arguments: seed and seconds of the scribbler.
+# An unprivileged program that writes what it likes to its rings (hostile_ring.c).
+# Arguments: seed and seconds of the scribbler.
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Programs do not reach each other's keys, rings and connections, nor learn anything
-# of the kernel's memory, by what it shares or by what it sends (isolation.c;
-# hazards 7, 11).  make debugcheck's "poison" boots with slub_debug=P page_poison=1
+# of the kernel's memory, by what it shares or by what it sends (isolation.c).
+# make debugcheck's "poison" boots with slub_debug=P page_poison=1
 # init_on_alloc=0, so that memory nobody has initialised shows.
 # timeout: 300
 . "$(dirname "$0")/lib.sh"

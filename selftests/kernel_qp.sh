@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # A kernel consumer (kmod/rove_ktest.c): two kernel QPs between two links and on
 # one link, every operation, every poll context, posts from interrupts; and then
-# the links go away under it (hazards 17, 29, 57, 58).
+# the links go away under it.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 

@@ -27,6 +27,9 @@
 # topo_pair sets up the devices between the two.  Tests that use nA, nB, both, on and
 # the like run there unchanged.
 
+# Links and the module go, memory is used up: nothing for a machine that has other work.
+[[ $ROVE_GUEST ]] || { echo "$0 is for a guest:  selftests/vm/run -k 6.12 $0" >&2; exit 2; }
+
 DRIVER_A=${DRIVER_A:-${DRIVER:-rove}}
 DRIVER_B=${DRIVER_B:-${DRIVER:-rove}}
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")

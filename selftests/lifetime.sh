@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # How objects come, change and go (lifetime.c): thousands of each, sizes, every
 # transition, failing copies, timers and stuck packets at destroy; nothing is
-# left of them (hazards 8, 14 to 19, 22, 54).  Argument: how many of each (2000).
+# left of them.  Argument: how many of each (2000).
 # timeout: 900
 # expects: leaks
 . "$(dirname "$0")/lib.sh"

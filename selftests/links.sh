@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Links come and go: `rdma link add` and `delete`, netdevs of all kinds, VLANs,
-# namespaces, the port taken by somebody else, IPv6 off (hazards 28, 30, 31).
+# namespaces, the port taken by somebody else, IPv6 off.
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
 

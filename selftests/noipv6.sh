@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A kernel without IPv6 (ipv6.disable=1, or built so): links and traffic over
-# IPv4 (hazard 31).
+# IPv4.
 # timeout: 120
 . "$(dirname "$0")/lib.sh"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # NVMe over RDMA: the kernel's target (nvmet-rdma) on one link, its host (nvme-rdma)
 # on the other, which may be two guests, an ext4 on top.  Then the links are set down and
-# deleted under it (hazards 29, 61), unless "core" is asked for.  With "srq" the target's
+# deleted under it, unless "core" is asked for.  With "srq" the target's
 # receives come from shared queues.
 # timeout: 600
 . "$(dirname "$0")/ulp.sh"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Who looks while others change: links renamed, deleted and added, their netdevs down,
 # up and gone, addresses and MTU changed, while tools read everything that there is to
-# read and programs come and go (hazards 24, 25, 28 to 30, 32).  Nothing crashes,
+# read and programs come and go.  Nothing crashes,
 # hangs or stays; what the kernel says fails the test.  Argument: seconds (20).
 # timeout: 4000
 . "$(dirname "$0")/lib.sh"

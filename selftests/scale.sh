@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Time and scale (scale.c): 10,000 connections one after another, 4,096 queue pairs
-# at once; and an hour's worth of everything in as many minutes as are named.  At
+# at once; and everything at once for as many minutes as are named.  At
 # the end there is as much memory as there was.
 # Arguments: cycles (10000), queue pairs (4096), minutes of the soak (0).
 # timeout: 7200

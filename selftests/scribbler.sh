@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # An unprivileged program writes to every byte that it shares with the kernel
-# while others move checked data (scribbler.c; hazards 1 to 7, 10, 53).
+# while others move checked data (scribbler.c).
 # Arguments: seconds (15), seed.
 # timeout: 9000
 . "$(dirname "$0")/lib.sh"

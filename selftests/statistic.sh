@@ -28,6 +28,15 @@ sed 's/^/# /' "$tmp/2"
 t "something was counted as sent" grown 1 2 'sent|tx'
 t "something was counted as received" grown 1 2 'rcvd|rx|recv'
 
+explained() {
+	local name all
+	all=$(awk '{ print $1 }' "$tmp/2")
+	for name in ${all:?}; do
+		grep -qE "^\.B (.*, )?$name(,|\$)" "$here/../userspace-provider/man/rove.7" || { echo "$name"; return 1; }
+	done
+}
+[[ $DRIVER_A != rove ]] || t "rove(7) explains each counter" explained
+
 value() { awk -v n="$2" '$1 == n { print $2 }' "$tmp/$1"; }
 # by FILE1 FILE2 COUNTER: how much it grew
 by() { echo $(($(value "$2" "$3") - $(value "$1" "$3"))); }

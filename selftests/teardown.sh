@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # All ways of taking a link down while programs run on it: they must end by
-# themselves, with an error, and leave nothing behind (hazards 28, 29, 62).  With
+# themselves, with an error, and leave nothing behind.  With
 # "core" either polling or waiting for events, by turns, else both.
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
