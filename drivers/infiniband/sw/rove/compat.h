@@ -88,6 +88,16 @@ static inline void rove_moved(struct dma_buf_attachment *attach)
 #define rove_dmabuf_arg		ib_udata
 #endif
 
+/*
+ * __vmalloc() complains of flags that it does not know since some kernel before 7.0, and of
+ * __GFP_RETRY_MAYFAIL until 7.2: a try or two then have to do.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define rove_vmalloc_flags(gfp)	(((gfp) & ~__GFP_RETRY_MAYFAIL) | __GFP_NORETRY)
+#else
+#define rove_vmalloc_flags(gfp)	(gfp)
+#endif
+
 /* x86 has user shadow stacks since 6.6. */
 #ifndef VM_SHADOW_STACK
 #define VM_SHADOW_STACK	VM_NONE

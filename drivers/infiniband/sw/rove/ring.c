@@ -80,7 +80,7 @@ struct rove_ring_mem *rove_ring_mem_alloc(struct ib_ucontext *uctx, size_t size)
 	err = uctx ? rove_ring_mem_charge(mem, uctx->device) : 0;
 	if (err)
 		goto err_free;
-	mem->vaddr = __vmalloc(size, ROVE_GFP_OBJECT | __GFP_ZERO);
+	mem->vaddr = __vmalloc(size, rove_vmalloc_flags(ROVE_GFP_OBJECT) | __GFP_ZERO);
 	if (!mem->vaddr) {
 		err = -ENOMEM;
 		goto err_free;
