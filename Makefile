@@ -14,6 +14,7 @@
 #	make bench		rove beside rdma_rxe and TCP: in a VM, and natively
 #	make grow		how cost grows with QPs, processes, MRs, CPUs, sizes; memory
 #	make devices		two VMs on virtio-net and e1000e; a VM without IPv6
+#	make others [ONLY="7.3 rt"]	the core tests on Debian 13's and Ubuntu's kernels (as root)
 #	make migrate		live migration of a VM under checked traffic
 #	make sim		the simulator alone: no VM, no root
 #	make sim-deep [MESSAGES=100000000] [FROM=1] [SECONDS=]	the simulator, settings drawn at random
@@ -52,7 +53,7 @@ kmake = $(MAKE) -C $(kdir) M=$(bdir) $(if $(ARCH),ARCH=$(ARCH)) \
 # where the libibverbs is that the provider is for
 libdir ?= $(shell realpath "$$(dirname "$$($(CC) -print-file-name=libibverbs.so)")")
 
-.PHONY: all setup modules provider install install-provider uninstall demo check check-all debugcheck bench grow devices migrate sim sim-deep fuzz sim-cost clean selftests
+.PHONY: all setup modules provider install install-provider uninstall demo check check-all debugcheck bench grow devices others migrate sim sim-deep fuzz sim-cost clean selftests
 
 all: modules provider
 
@@ -129,6 +130,9 @@ grow: setup
 
 devices: setup
 	@selftests/devices
+
+others: setup
+	@selftests/others $(ONLY)
 
 migrate: setup
 	@. selftests/kernels.sh; k=$$(main_kernel) && $(MAKE) modules KVER=$$k provider selftests && \
