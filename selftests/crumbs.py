@@ -57,15 +57,13 @@ def counted():
 
 
 def settled(before, enough):
-    """What was counted since, when it is so much, or no longer grows."""
-    last, deadline = None, time.monotonic() + 20
-    while time.monotonic() < deadline:
+    """What was counted since, when it is so much, or will not be."""
+    deadline = time.monotonic() + 20
+    while True:
         now = sum(counted().values()) - sum(before.values())
-        if now >= enough or (now == last and not enough):
+        if now >= enough or time.monotonic() >= deadline:
             return now
-        last = now
         time.sleep(0.2)
-    return last
 
 
 fd = os.open("/dev/net/tun", os.O_RDWR)

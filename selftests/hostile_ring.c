@@ -796,9 +796,10 @@ static void odd_target(void)
  * Returns what the answer begins with, which is a handle.
  */
 static uint32_t grown_command(const char *what, uint32_t number, void *msg, size_t len,
-			      size_t room)
+			      bool answers)
 {
 	uint64_t *request = msg + len - sizeof(*request), answer[32] = {};
+	size_t room = answers ? sizeof(answer) : 0;
 	bool refused, done;
 	uint32_t handle;
 
@@ -824,7 +825,7 @@ static uint32_t grown_command(const char *what, uint32_t number, void *msg, size
 	} msg = { .body = { __VA_ARGS__ } }
 #define GROWN(number, body_type, words, ...) ({				\
 	COMMAND(body_type, words, __VA_ARGS__);				\
-	grown_command(#number, IB_USER_VERBS_CMD_##number, &msg, sizeof(msg), 256); })
+	grown_command(#number, IB_USER_VERBS_CMD_##number, &msg, sizeof(msg), true); })
 
 /* What a provider that is newer than the module may say: rove-abi.h. */
 static void grown_commands(void)
@@ -853,7 +854,7 @@ static void grown_commands(void)
 				     IBV_QP_ACCESS_FLAGS,
 			.qp_state = IBV_QPS_INIT, .port_num = 1);
 
-		grown_command("MODIFY_QP", IB_USER_VERBS_CMD_MODIFY_QP, &msg, sizeof(msg), 0);
+		grown_command("MODIFY_QP", IB_USER_VERBS_CMD_MODIFY_QP, &msg, sizeof(msg), false);
 	}
 	{
 		COMMAND(ib_uverbs_create_ah, 1, .pd_handle = pd, .attr = {
@@ -862,7 +863,7 @@ static void grown_commands(void)
 			});
 
 		memcpy(msg.body.attr.grh.dgid, &B.gid, sizeof(B.gid));
-		grown_command("CREATE_AH", IB_USER_VERBS_CMD_CREATE_AH, &msg, sizeof(msg), 256);
+		grown_command("CREATE_AH", IB_USER_VERBS_CMD_CREATE_AH, &msg, sizeof(msg), true);
 	}
 	mr = GROWN(REG_MR, ib_uverbs_reg_mr, 2, .pd_handle = pd, .start = (uintptr_t)A.buf,
 		   .hca_va = (uintptr_t)A.buf, .length = BUF,

@@ -498,9 +498,8 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 			 size_t resp_size)
 {
 	struct rove_create_qp_resp *own = (void *)((char *)resp + sizeof(*resp));
-	static uint32_t qpn = 16;
-
 	bool target = attr->qp_type == IBV_QPT_XRC_RECV;
+	static uint32_t qpn = 16;
 
 	assert(attr->comp_mask == (target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD));
 	assert(target ? attr->xrcd != NULL : attr->pd != NULL);
