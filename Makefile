@@ -131,7 +131,8 @@ grow: setup
 devices: setup
 	@selftests/devices
 
-others: setup
+others:
+	@selftests/setup others
 	@selftests/others $(ONLY)
 
 migrate: setup
